@@ -87,7 +87,8 @@ const all = ["src", "tests", "examples"].flatMap((folder) =>
  * engine anew. So functions must be 16 times as busy as usual before they are optimised.
  */
 const execArgv = ["--interrupt-budget=1056000"];
-const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv } as const;
+const setupFiles = ["src/cli/all-worlds.ts"];
+const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv, setupFiles };
 
 export default defineConfig(({ mode }) => {
   const attacks = all.filter((file) => file.startsWith("tests/attacks/"));

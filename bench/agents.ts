@@ -30,11 +30,11 @@ import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
 import { generateText, type ModelMessage } from "ai";
 import { pawlModel } from "../src/agents/ai-sdk-model.js";
-import { createBatcher } from "../src/agents/batcher.js";
 import type { CallRecord, SessionRecord } from "../src/agents/endpoint/session-record.js";
 import { createSession } from "../src/agents/session.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine, SampleRequest } from "../src/engine/engine.js";
+import { createScheduler } from "../src/rollout/scheduler.js";
 import type { Tokenizer } from "../src/text/tokenizer.js";
 import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { interleave, machine, median, THREADS } from "./peer/side.js";
@@ -159,7 +159,7 @@ async function served(
 
 /** Seconds in which all agents finish through the AI SDK. */
 async function throughSdk({ engine, tokenizer, sessions, turns }: Work): Promise<number> {
-  const sampler = createBatcher(engine);
+  const sampler = createScheduler(engine, { pace: "served" });
   const begin = performance.now();
   await Promise.all(
     Array.from({ length: sessions }, async (_, i) => {

@@ -3,6 +3,7 @@
  * admissible commands at every step; loading; memory of 128 live environments; the expert's search.
  */
 import { openAlfworld } from "../src/envs/alfworld/alfworld.js";
+import { findPlan } from "../src/envs/alfworld/expert.js";
 import {
   GAMES,
   OFFICIAL_DATA,
@@ -10,7 +11,6 @@ import {
   unpacked,
 } from "../src/envs/alfworld/fixtures/official.js";
 import { loadGame } from "../src/envs/alfworld/game.js";
-import { findPlan } from "../src/envs/alfworld/planner.js";
 import { startPlay } from "../src/envs/alfworld/play.js";
 import type { Env } from "../src/envs/env.js";
 import { createRandom } from "../src/random.js";

@@ -34,10 +34,10 @@ import { openEnvironment } from "../src/envs/open.js";
 import { findEnvKind } from "../src/envs/registry.js";
 import { createRandom, mixSeed } from "../src/random.js";
 import type { Group } from "../src/rollout/episode.js";
-import { createGate } from "../src/rollout/gate.js";
+import type { PaceOptions } from "../src/rollout/pace.js";
 import { enginePolicy } from "../src/rollout/policies/engine.js";
 import { rollout } from "../src/rollout/rollout.js";
-import { createRollouts, type StragglerOptions } from "../src/rollout/stragglers.js";
+import { createRollouts } from "../src/rollout/scheduler.js";
 import { promptStyle } from "../src/text/prompt.js";
 import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { trainConfig } from "../src/train/config.js";
@@ -184,14 +184,13 @@ export async function main(args: string[]) {
         rollout({ ...plan(update, count), environment: worlds, policy: policyOf(acting) }),
     });
   const own =
-    (options: StragglerOptions) =>
+    (options: Omit<PaceOptions, "pace" | "rows">) =>
     (acting: ActingEngine): Pace => {
-      const gate = createGate(acting, rows);
-      const policy = policyOf(gate.engine, 1);
-      const rollouts = createRollouts(gate, options);
+      const rollouts = createRollouts(acting, { pace: "own", rows, ...options });
+      const policy = policyOf(rollouts.engine, rollouts.batch);
       return {
-        one: (update: number) =>
-          rollouts.play({ ...plan(update, groups - rollouts.carried), policy }),
+        one: async (update: number) =>
+          (await rollouts.play({ ...plan(update, groups - rollouts.carried), policy })).groups,
         end: () => rollouts.end(),
       };
     };

@@ -15,9 +15,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createRandom } from "../src/random.js";
-import { type Damage, damages } from "./shared/damage-cases.js";
+import { damages } from "./shared/damage-cases.js";
 import { type Judged, judge, newestOf, type Whole, wholeRun } from "./shared/damage-judge.js";
 import { type RunToDamage, runsToDamage } from "./shared/damage-kinds.js";
+import type { Damage } from "./shared/one-damage.js";
 
 /** Longer than this for the commands of one damage is a hang. */
 const HANG_MS = 180_000;

@@ -41,12 +41,6 @@ const MORE: Readonly<Record<string, Line>> = {
     args: words("--policy expert --tasks 1 --budgets 1 --out verifier.json"),
   },
   "track run": { args: words("--again --to trackio=trackio") },
-  // Inside the chat model every episode succeeds; a tiny model of ours would find nothing to imitate.
-  "wm synth --shots 0": {
-    args: words(
-      "--env household --env.rooms 1 --env.receptacles 4 --env.objects 3 --episodes 3 --step-limit 12 --sft.epochs 1 --model.start run --chat.base-url $CHAT --chat.model world --out synth.json",
-    ),
-  },
   // A stand-in for TextWorld's generator: it writes what it is told to.
   "env make textworld": { args: words("--count 2 --jobs 1 --out games --tw-make ./tw-make") },
   "bench observations": {

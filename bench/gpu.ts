@@ -6,7 +6,7 @@
  *     [SECTION ...]
  *
  * With a model folder it also measures a whole update (bench/update.ts). Everything else is
- * measured by servers/torch/gpu_bench.py, which also runs on a machine without Node: there it reads
+ * measured by bench/gpu/gpu_bench.py, which also runs on a machine without Node: there it reads
  * the objectives from a file that `--objectives FILE` alone writes, on a machine with Node.
  */
 import { spawn } from "node:child_process";
@@ -19,7 +19,7 @@ import { objectiveOptions, updateObjective } from "../src/objectives/objective.j
 import { pawOptions } from "../src/objectives/paw-options.js";
 import { main as measureUpdate } from "./update.js";
 
-const SCRIPT = fileURLToPath(new URL("../servers/torch/gpu_bench.py", import.meta.url));
+const SCRIPT = fileURLToPath(new URL("./gpu/gpu_bench.py", import.meta.url));
 
 /** Runs the benchmark and returns its results, or writes the objectives it needs to a file. */
 export async function main(args: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
@@ -60,8 +60,8 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
 
 /** The objectives of an update without and with PaW, at the recipes' defaults. */
 function objectives() {
-  const options = objectiveOptions.parse({});
-  const paw = pawOptions.parse({});
+  const options = objectiveOptions().parse({});
+  const paw = pawOptions().parse({});
   const objective = (kind: "off" | "cmae") => {
     const { loss, metrics } = updateObjective(options, { ...paw, loss: kind }, { critic: false });
     return { loss, metrics };

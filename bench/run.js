@@ -14,6 +14,8 @@ if (!names.includes(name)) {
   process.stderr.write(`usage: npm run bench -- NAME, where NAME is one of: ${names.join(", ")}\n`);
   process.exit(2);
 }
-const { main } = await createJiti(import.meta.url).import(new URL(`${name}.ts`, folder).pathname);
+const jiti = createJiti(import.meta.url);
+await jiti.import("../src/cli/all-worlds.ts");
+const { main } = await jiti.import(new URL(`${name}.ts`, folder).pathname);
 const result = await main(args);
 process.stdout.write(`${JSON.stringify(result)}\n`);

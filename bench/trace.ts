@@ -21,7 +21,6 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "bench observations": "a long comparison of what train does",
   track: "its purpose is to send",
   push: "its purpose is to send",
-  "wm warm-start": "a long comparison of what train and wm train do",
   "wm threshold": "fetches its encoder when there is none yet, and says so",
 };
 

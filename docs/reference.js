@@ -9,10 +9,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import "../dist/src/cli/all-worlds.js";
 import { loadCommands } from "../dist/src/cli/command-entry.js";
 import { commands as entries } from "../dist/src/cli/commands.js";
-import { describedWith } from "../dist/src/config/applies.js";
-import { settingsOf } from "../dist/src/config/settings.js";
+import { groupsOf, settingGroups } from "../dist/src/cli/setting-groups.js";
+import { DEFAULT, describedWith } from "../dist/src/config/applies.js";
+import { flagOf, settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
 import { limitOptions } from "../dist/src/envs/limits.js";
 import { envKinds } from "../dist/src/envs/registry.js";
@@ -23,26 +25,13 @@ const commands = await loadCommands(entries);
 /** Commands that people call; `complete` is what shells ask. */
 const shown = commands.filter((command) => command.name !== "complete");
 /** Settings below these keys are those of another command, and listed there. */
-const nested = { train: "train", world: "wm train" };
+const nested = { train: "train", rwml: "rwml", world: "wm train", server: "serve engine" };
 
-/** Text of a table cell: Markdown and the site's templates read `|`, `<` and `{{` otherwise. */
-const cell = (text) =>
-  text
-    .replaceAll("|", "\\|")
-    .replaceAll("<", "&lt;")
-    .replaceAll("{{", "&#123;&#123;")
-    .replaceAll("\n", " ");
-const code = (text) => `\`${text.replaceAll("|", "\\|")}\``;
+/** Text as Markdown: the site's templates read `<` and `{{` otherwise. */
+const plain = (text) =>
+  text.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;").replaceAll("\n", " ");
+const code = (text) => `\`${text}\``;
 const anchor = (name) => `#pawl-${name.replaceAll(" ", "-")}`;
-
-/** A table with its columns padded, as the other pages have them. */
-function table(header, rows) {
-  const width = header.map((title, k) =>
-    Math.max(3, title.length, ...rows.map((row) => row[k].length)),
-  );
-  const line = (row) => `| ${row.map((text, k) => text.padEnd(width[k])).join(" | ")} |`;
-  return [line(header), line(width.map((n) => "-".repeat(n))), ...rows.map(line)].join("\n");
-}
 
 /** The default of a setting: the schema's, and the recipe's where a command has one that says otherwise. */
 function defaultOf(setting, base) {
@@ -64,19 +53,24 @@ function usageOf(setting) {
   return code(`${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd());
 }
 
-function settingRows(settings, base, rules = []) {
-  return settings.map((setting) => [
-    usageOf(setting),
-    cell(describedWith(setting, rules)),
-    defaultOf(setting, base),
-  ]);
+/** A setting, what it does and its default, as an item of a list. */
+function item(setting, base, rules = []) {
+  const about = plain(describedWith(setting, rules));
+  const value = defaultOf(setting, base);
+  const known =
+    value === "" || DEFAULT.test(about)
+      ? ""
+      : ` (${value === "required" ? "" : "default: "}${value})`;
+  return `- ${usageOf(setting)}: ${about}${known}`;
 }
 
-const flagsOf = new Map(
-  Object.values(nested).map((name) => {
-    const command = commands.find((one) => one.name === name);
-    return [name, new Set(settingsOf(command.options(nothing)).map((setting) => setting.flag))];
-  }),
+/** `--help` shows all examples of a command. */
+const EXAMPLES = 2;
+/** A command with no more settings of a group names them. */
+const FEW = 3;
+
+const settingsByCommand = new Map(
+  shown.map((command) => [command.name, settingsOf(command.options(nothing))]),
 );
 
 /** Whether a setting is listed elsewhere: an environment's option, or another command's setting. */
@@ -84,36 +78,110 @@ function elsewhere({ path, flag }, command) {
   const from = path.indexOf("env");
   if (from >= 0 && path.length > from + 1 && path.at(-1) !== "name") return true;
   const other = nested[path[0]];
-  return (
-    other !== undefined &&
-    other !== command.name &&
-    flagsOf.get(other).has(`--${flag.slice(path[0].length + 3)}`)
-  );
+  if (other === undefined || other === command.name) return false;
+  const own = `--${flag.slice(path[0].length + 3)}`;
+  return settingsByCommand.get(other).some((setting) => setting.flag === own);
 }
 
+/** What makes a setting of a group the same wherever it stands. */
+const sameness = ({ path, placeholder, description }) =>
+  [path.at(-1), placeholder, description].join("|");
+
+/**
+ * The groups of settings, each with those that no earlier group has; the chat model comes first,
+ * because a policy may be one.
+ */
+const groups = groupList();
+const groupOfSetting = new Map(
+  [...groups].flatMap(([key, { settings }]) => settings.map((one) => [sameness(one), key])),
+);
+
+function groupList() {
+  const found = new Map(
+    Object.keys(settingGroups).map((key) => [key, { settings: [], rules: [] }]),
+  );
+  const listed = new Set();
+  for (const key of ["chat", ...found.keys()])
+    for (const command of shown) {
+      const { settings } = found.get(key);
+      const group = found.get(key);
+      for (const setting of settingsByCommand.get(command.name)) {
+        const innermost = groupsOf(setting.path).at(-1);
+        if (innermost?.at(-1) !== key || elsewhere(setting, command)) continue;
+        const about = sameness(setting);
+        const taken = settings.some((one) => one.path.at(-1) === setting.path.at(-1));
+        if (listed.has(about) || taken) continue;
+        listed.add(about);
+        settings.push(setting);
+        group.rules = command.applies?.() ?? [];
+      }
+    }
+  return new Map([...found].filter(([, { settings }]) => settings.length > 0));
+}
+
+function groupSection([key, { settings, rules }]) {
+  const items = settings.map((setting) => {
+    const from = groupsOf(setting.path).at(-1).length - 1;
+    return item({ ...setting, flag: flagOf(setting.path.slice(from)) }, undefined, rules);
+  });
+  const about = settingGroups[key];
+  return [
+    `### ${flagOf([key]).slice(2)}`,
+    "",
+    `${about[0].toUpperCase()}${about.slice(1)}.`,
+    "",
+    ...items,
+  ].join("\n");
+}
+
+/** What commands have in common beside groups: the same flag, about the same, with the same default. */
+const COMMON = 2;
+const alike = (setting, command) =>
+  [usageOf(setting), describedWith(setting, command.applies?.() ?? []), defaultOf(setting)].join(
+    "|",
+  );
+const timesNamed = new Map();
+for (const command of shown)
+  for (const setting of settingsByCommand.get(command.name))
+    if (!elsewhere(setting, command) && groupsOf(setting.path).length === 0) {
+      const { count = 0 } = timesNamed.get(alike(setting, command)) ?? {};
+      timesNamed.set(alike(setting, command), { setting, command, count: count + 1 });
+    }
+const shared = [...timesNamed].filter(([, { count }]) => count >= COMMON);
+const isShared = (setting, command) => shared.some(([name]) => name === alike(setting, command));
+
 function commandSection(command) {
-  const settings = settingsOf(command.options(nothing));
+  const settings = settingsByCommand.get(command.name);
   const base = command.base?.({ peek: nothing, file: undefined });
-  const listed = settings.filter((setting) => !elsewhere(setting, command));
+  const here = settings.filter((setting) => !elsewhere(setting, command));
+  const isInGroup = (setting) =>
+    groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
+  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting, command));
+  const common = here.filter((setting) => isShared(setting, command));
   const prefixes = Object.entries(nested).filter(
     ([key, name]) =>
       name !== command.name &&
-      settings.some(
-        ({ path }) =>
-          path[0] === key && path.length > 1 && !listed.some((one) => one.path === path),
-      ),
+      settings.some((setting) => setting.path[0] === key && elsewhere(setting, command)),
   );
   const usage = ["pawl", command.name, command.positionals, "[OPTIONS]"].filter(Boolean).join(" ");
   const notes = [
     ...(settings.some(({ path }) => path[0] === "env" && path.length > 1)
       ? ["`--env.…` sets the [environment's options](environments.md)."]
       : []),
+    ...(common.length === 0
+      ? []
+      : [
+          `Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")} ([of several commands](#settings-of-several-commands)).`,
+        ]),
+    ...groupNotes(here.filter(isInGroup)),
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
     ...(base === undefined
       ? []
-      : [`Values marked _recipe_ come from \`${base.path}\`, which holds where no file is given.`]),
+      : [
+          `Without a file, \`${base.path}\` holds beneath the flags; \`--print-config\` prints its values.`,
+        ]),
   ];
   return [
     `## pawl ${command.name}`,
@@ -123,19 +191,37 @@ function commandSection(command) {
     "",
     "```sh",
     usage,
-    ...command.examples.flatMap(([line, does]) => ["", `# ${does}`, line]),
+    ...command.examples.slice(0, EXAMPLES).flatMap(([line, does]) => ["", `# ${does}`, line]),
     "```",
     ...(listed.length === 0
       ? []
-      : [
-          "",
-          table(
-            ["setting", "what it does", "default"],
-            settingRows(listed, base, command.applies?.()),
-          ),
-        ]),
+      : ["", ...listed.map((setting) => item(setting, base, command.applies?.()))]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
+}
+
+/** Which groups of settings a command has; where it has few of one, their names. */
+function groupNotes(settings) {
+  const references = new Map();
+  for (const setting of settings) {
+    const key = groupOfSetting.get(sameness(setting));
+    const [outermost] = groupsOf(setting.path);
+    const name = outermost.at(-1) === key ? flagOf(outermost).slice(2) : flagOf(outermost);
+    references.set(key, {
+      ...references.get(key),
+      [name]: [...(references.get(key)?.[name] ?? []), setting],
+    });
+  }
+  const names = [...references].flatMap(([key, places]) =>
+    Object.entries(places).map(([name, some]) => {
+      const anchored = flagOf([key]).slice(2);
+      const link = `[${anchored}](#${anchored})`;
+      if (some.length <= FEW && some.length < groups.get(key).settings.length)
+        return `${some.map(({ flag }) => code(flag)).join(", ")} of ${link}`;
+      return name.startsWith("--") ? `${link} below ${code(name)}` : link;
+    }),
+  );
+  return names.length === 0 ? [] : [`Groups: ${names.join("; ")}.`];
 }
 
 /** Help text as Markdown: lists in columns are shown as they are, and `<` is text elsewhere. */
@@ -169,14 +255,23 @@ const pages = {
     "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
     "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`.",
     "",
-    table(
-      ["command", "what it does"],
-      shown.map(({ name, summary }) => [`[\`pawl ${name}\`](${anchor(name)})`, cell(summary)]),
-    ),
+    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(" · "),
     "",
     "Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted.",
     "",
     shown.map(commandSection).join("\n\n"),
+    "",
+    "## Settings of several commands",
+    "",
+    ...shared.map(([, { setting, command }]) => item(setting, undefined, command.applies?.())),
+    "",
+    "## Groups of settings",
+    "",
+    "Settings that several commands share, or that a recipe sets together. In a command they stand under the key",
+    "that its section names: `--optimizer.warmup` in `pawl train`, and `--warm-start.sft.optimizer.warmup`. The",
+    "defaults are those of the schema; recipes have others.",
+    "",
+    [...groups].map(groupSection).join("\n\n"),
     "",
   ].join("\n"),
   "environments.md": [
@@ -193,17 +288,14 @@ const pages = {
       "",
       `${kind.summary[0].toUpperCase()}${kind.summary.slice(1)}.`,
       "",
-      table(["option", "what it does", "default"], settingRows(settingsOf(kind.options, ["env"]))),
+      ...settingsOf(kind.options, ["env"]).map((setting) => item(setting)),
     ]),
     "",
     "## Every environment",
     "",
     "Limits that hold in all of them ([how they act](../tutorials/own-environment.md#limits)).",
     "",
-    table(
-      ["option", "what it does", "default"],
-      settingRows(settingsOf(limitOptions, ["env", "limits"])),
-    ),
+    ...settingsOf(limitOptions, ["env", "limits"]).map((setting) => item(setting)),
     "",
   ].join("\n"),
 };

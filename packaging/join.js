@@ -29,7 +29,7 @@ const entries = {
   // Started by `builtFile`.
   worker: "engine/embedded/worker.js",
   "replica-worker": "engine/embedded/replica-worker.js",
-  "world-worker": "plugins/world-worker.js",
+  "world-worker": "cli/world-worker.js",
 };
 
 const done = join(out, "main.js");

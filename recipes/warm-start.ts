@@ -1,5 +1,5 @@
 /**
- * The default of `pawl wm warm-start`: does it help an agent to have been a world model first?
+ * The default of `npm run bench -- wm-warm-start`: does it help an agent to have been a world model first?
  *
  * The laptop recipe with fewer expert episodes, so that there is something left to gain, with and
  * without WM-SFT on a data set made by `pawl wm data` (`--world.data`).

@@ -1,289 +1,216 @@
-/** The public API: everything the commands do. */
+// biome-ignore-all assist/source/organizeImports: in the order in which they are met.
+/**
+ * The library: what examples/loop.ts, the other examples, the tutorials and the documents use. Everything else is
+ * reached by commands.
+ */
 
 import "./no-telemetry.js";
+import "./cli/all-worlds.js";
 
-export {
-  type AdvantageOptions,
-  type Advantages,
-  advantageOptions,
-  computeAdvantages,
-  registerEstimator,
-} from "./advantages/advantages.js";
-export {
-  commonSettings,
-  type Estimator,
-  groupEstimator,
-  type ScoredGroup,
-} from "./advantages/estimator.js";
-export { mapSteps, type StepTable } from "./advantages/statistics.js";
-export {
-  type Agent,
-  type AgentRun,
-  type AgentTask,
-  defineAgent,
-} from "./agents/agent.js";
-export {
-  type AgentEnvironment,
-  agentKind,
-  isAgentEnvironment,
-} from "./agents/agent-environment.js";
-export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
-export { type ModelSource, type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
-export type {
-  ChatAnswer,
-  ChatCall,
-  ChatRequest,
-  ChatSession,
-  Sampler,
-} from "./agents/chat.js";
-export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
-export {
-  createSession,
-  type RecordedCall,
-  type RecordedSession,
-  type SessionOptions,
-} from "./agents/session.js";
-export { SessionError } from "./agents/session-error.js";
-export type { Given } from "./config/applies.js";
-export { ConfigError } from "./config/config-error.js";
-export { readConfigFile } from "./config/config-file.js";
-export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";
-export type { Encoder } from "./embeddings/encoder.js";
-export { type EncoderOptions, encoderOptions, openEncoder } from "./embeddings/open-encoder.js";
-export { createEmbeddedEngine } from "./engine/embedded/embedded-engine.js";
-export type {
-  AdamParams,
-  BackwardResult,
-  Capabilities,
-  Engine,
-  ForwardOptions,
-  ForwardResult,
-  OptimResult,
-  Sample,
-  SampleRequest,
-  SamplingOptions,
-  SaveOptions,
-  TargetSequence,
-  TrainSequence,
-} from "./engine/engine.js";
-export { EngineError } from "./engine/engine.js";
-export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
-export type { RemoteOptions } from "./engine/remote/remote-model.js";
-export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
-export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
-export { defineEnv, defineToolEnv, type ToolEnvKind } from "./envs/define-env.js";
-export {
-  type Env,
-  EnvError,
-  type Environment,
-  type EnvKind,
-  type Expert,
-  type RemoteEnv,
-  type StepInfo,
-  type StepResult,
-  type Task,
-  type Teacher,
-} from "./envs/env.js";
-export { type EnvLimits, limitOptions } from "./envs/limits.js";
-export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
-export {
-  createEnvServer,
-  type EnvServer,
-  type EnvServerLimits,
-  type EnvServerOptions,
-} from "./envs/openenv/env-server.js";
-export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
-export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
-export { numberedTasks, taskLists } from "./envs/task-lists.js";
-export {
-  type FinishedTask,
-  type Reward,
-  type RewardFunction,
-  registerReward,
-} from "./envs/tasks/rewards.js";
-export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
-export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
-export type { RemoteToolEnv, ToolEnv, ToolEnvironment, ToolExpert } from "./envs/tool-env.js";
-export { type ToolSet, toolSet } from "./envs/tool-set.js";
-export type { AiTool, AiTools } from "./envs/tool-tasks/ai-tools.js";
-export { defineTools, type ToolsWorld } from "./envs/tool-tasks/define-tools.js";
-export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
-export { UserError } from "./errors.js";
-export type { Card } from "./evaluation/card.js";
-export { readCard } from "./evaluation/card-file.js";
-export { type Comparison, compareCards } from "./evaluation/compare.js";
-export type { StoredEpisode, StoredReward } from "./evaluation/rescore.js";
-export { type TaskList, taskListOf } from "./evaluation/task-list.js";
-export { exportEpisodes, type FormatName } from "./exports/export-run.js";
-export { type Source, sourceOf } from "./exports/source.js";
-export { readTranscripts } from "./imports/read-transcripts.js";
-export { type Transcript, transcriptEpisode } from "./imports/transcript.js";
-export type { LoadedPlugin } from "./loaded-plugins.js";
-export { fetchModel } from "./models/fetch-model.js";
-export type { FetchedModel, FetchOptions, ModelOrigin } from "./models/model-origin.js";
-export type { Expr, Objective } from "./objectives/expression.js";
-export * as expression from "./objectives/expression.js";
-export { derivative } from "./objectives/expression-derivative.js";
-export { evaluate as evaluateExpression } from "./objectives/expression-evaluate.js";
-export { parseObjective } from "./objectives/expression-parse.js";
-export {
-  type ObjectiveOptions,
-  objectiveOptions,
-  registerPolicyLoss,
-  updateObjective,
-} from "./objectives/objective.js";
-export { type PawOptions, pawOptions, registerWorldLoss } from "./objectives/paw-options.js";
-export type { PolicyLoss } from "./objectives/policy-losses.js";
-export type { WorldLoss } from "./objectives/world-loss.js";
-export { loadPlugin } from "./plugins/load.js";
-export { definePlugin, type Plugin } from "./plugins/plugin.js";
-export { createRandom, mixSeed, type Random } from "./random.js";
-export { chooseTasks, type RolloutConfig, rolloutConfig } from "./rollout/config.js";
-export type { Episode, Group, Step, StopReason } from "./rollout/episode.js";
-export { type ChatOptions, chatPolicy } from "./rollout/policies/chat.js";
-export {
-  createPolicy,
-  type PolicyConfig,
-  type PolicyContext,
-  type PolicyKind,
-  policyConfig,
-  registerPolicy,
-} from "./rollout/policies/config.js";
-export { type EnginePolicyOptions, enginePolicy } from "./rollout/policies/engine.js";
-export { expertPolicy } from "./rollout/policies/expert.js";
-export { humanPolicy } from "./rollout/policies/human.js";
-export { epsilonPolicy, randomPolicy } from "./rollout/policies/random.js";
-export type { Policy, Reply, Situation } from "./rollout/policy.js";
-export { play, type RolloutOptions, rollout } from "./rollout/rollout.js";
-export { type Counts, createTally, meanOfTypes, rates, type Tally } from "./rollout/tally.js";
-export type { Manifest, RunStatus } from "./runs/manifest.js";
-export { type RecordOptions, recordRollout } from "./runs/record-rollout.js";
-export { RunError } from "./runs/run-error.js";
-export {
-  createRun,
-  defaultRunFolder,
-  type NewRun,
-  openRun,
-  type RecordedRun,
-  type Run,
-} from "./runs/run-folder.js";
-export { listRuns } from "./runs/run-list.js";
-export { embeddingReward, stateDistances } from "./rwml/embedding-reward.js";
-export { type WeightChange, weightChange } from "./rwml/forgetting.js";
-export { type Question, worldQuestion } from "./rwml/question.js";
-export {
-  openReward,
-  type RewardOptions,
-  rewardOptions,
-  type StatePair,
-  type StateReward,
-} from "./rwml/reward.js";
-export { rougeL } from "./rwml/rouge.js";
-export { type Triplet, tripletsOf } from "./rwml/triplet.js";
-export { type Corpus, memoryCorpus, openCorpus, type Passage } from "./search/corpus.js";
-export type {
-  FoundPassage,
-  LocalRetriever,
-  Retriever,
-  WaitingRetriever,
-} from "./search/retriever.js";
-export { openRetriever, type RetrieverChoice } from "./search/retriever-open.js";
-export { createRetrieverServer, type RetrieverServerOptions } from "./search/retriever-server.js";
-export { successInterval } from "./success-interval.js";
-export {
-  appendObservation,
-  appendResponse,
-  decodeResponse,
-  encodePrompt,
-  encodeResponse,
-} from "./text/encode.js";
-export {
-  type EnvPrompt,
-  type PieceOrigin,
-  type PromptOptions,
-  type PromptPiece,
-  type PromptStyle,
-  type PromptView,
-  promptOptions,
-  promptStyle,
-  promptText,
-  registerPromptStyle,
-} from "./text/prompt.js";
-export { PromptError } from "./text/prompt-template.js";
-export type { Sequence, Span, SpanKind } from "./text/sequence.js";
-export type { PromptStyleKind, StyleSlots } from "./text/style-plugins.js";
-export {
-  type ChatMessage,
-  loadTokenizer,
-  type Tokenizer,
-  TokenizerError,
-  type TokenizerFiles,
-} from "./text/tokenizer.js";
+// ── Worlds
+
+/** Makes tool definitions of the AI SDK, or of its shape, into an environment. */
+export { defineTools } from "./envs/tool-tasks/define-tools.js";
+/** Makes a world that is acted in by text into an environment. */
+export { defineEnv } from "./envs/define-env.js";
+/** Makes a world that is acted in by tool calls into an environment. */
+export { defineToolEnv } from "./envs/define-env.js";
+/** Makes a world of tasks with a reward at their end into an environment. */
+export { defineTaskEnv } from "./envs/tasks/task-env.js";
+/** Opens an environment by its name and options. */
+export { openEnvironment } from "./envs/open.js";
+/** The kind of environment that has this name. */
+export { findEnvKind } from "./envs/registry.js";
+/** The lists of tasks of an environment, by split. */
+export { taskLists } from "./envs/task-lists.js";
+/** Tasks that are told apart by their numbers alone. */
+export { numberedTasks } from "./envs/task-lists.js";
+/** The contract of environments, as tests to run. */
+export { envChecks } from "./envs/conformance.js";
+/** Serves an environment by OpenEnv's protocol. */
+export { createEnvServer } from "./envs/openenv/env-server.js";
+/** A problem with an environment, shown to the user as it is. */
+export { EnvError } from "./envs/env.js";
+/** A world that runs one episode at a time. */
+export type { Env } from "./envs/env.js";
+/** The same where the world answers later. */
+export type { RemoteEnv } from "./envs/env.js";
+/** A kind of world with its options: its tasks, its limits, and how worlds are made. */
+export type { Environment } from "./envs/env.js";
+/** What `defineEnv` makes: a name, options, and how it is opened. */
+export type { EnvKind } from "./envs/env.js";
+/** What a step did: an observation, a reward, and whether the episode is over. */
+export type { StepResult } from "./envs/env.js";
+/** One instance to solve: its id and its type. */
+export type { Task } from "./envs/env.js";
+/** Says what to do in a running world. */
+export type { Teacher } from "./envs/env.js";
+/** A world that is acted in by tool calls. */
+export type { ToolEnv } from "./envs/tool-env.js";
+/** The reward of a finished episode. */
+export type { RewardFunction } from "./envs/tasks/rewards.js";
+/** The description of a tool. */
+export type { Tool } from "./text/tool.js";
+/** One call of a tool. */
+export type { ToolCall } from "./text/tool.js";
+
+// ── Text
+
+/** How an environment is shown to a model, and how its answers are read. */
+export { promptStyle } from "./text/prompt.js";
+/** A prompt as one text. */
+export { promptText } from "./text/prompt.js";
+/** Builds a tokenizer from texts. */
 export { buildTokenizer } from "./text/tokenizer-builder.js";
-export type { Tool, ToolCall } from "./text/tool.js";
-export type { EncodedParts, TextPart } from "./text/whole-text.js";
-export { type TrainConfig, trainConfig } from "./train/config.js";
-export { type EvaluationOptions, evaluate } from "./train/evaluate.js";
-export { type RlContext, trainRl } from "./train/rl.js";
-export type { FinishedUpdate, RlOptions } from "./train/rl-types.js";
-export { type TrainOptions, trainRun } from "./train/run.js";
-export {
-  type FinishedRwmlUpdate,
-  type RwmlContext,
-  type RwmlOptions,
-  trainRwml,
-} from "./train/rwml.js";
-export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
-export type { ForgettingReport } from "./train/rwml-forgetting.js";
-export { type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
-export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
-export { type TrainAgentOptions, trainAgent } from "./train/train-agent.js";
-export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";
-export { parseBehaviours, playBehaviours } from "./worldmodel/behaviours.js";
-export { type WorldTrainConfig, worldTrainConfig } from "./worldmodel/config.js";
-export {
-  type ConsistencyCase,
-  type ConsistencyOptions,
-  type ConsistencyResult,
-  consistencyRates,
-  measureConsistency,
-  ratioInterval,
-} from "./worldmodel/consistency.js";
-export {
-  type DataSet,
-  divideByTask,
-  readDataSets,
-  withinBudgets,
-  writeDataSet,
-} from "./worldmodel/dataset.js";
-export { fewShotModel } from "./worldmodel/few-shot.js";
-export {
-  type FidelityReport,
-  type FidelityScore,
-  fidelityReport,
-  scoreTurns,
-} from "./worldmodel/fidelity.js";
-export {
-  engineWorldModel,
-  type Prediction,
-  type WorldModel,
-  type WorldQuery,
-} from "./worldmodel/model.js";
-export { openPlayer, type Player } from "./worldmodel/players.js";
-export { createProblems, type Problems } from "./worldmodel/problems.js";
-export { type Protocol, protocolOptions } from "./worldmodel/protocol.js";
-export { findWorldModel, loadWorldModel } from "./worldmodel/saved.js";
-export { exportChat, importChat } from "./worldmodel/sharegpt.js";
-export { type Anchor, createSimulator, type Simulator } from "./worldmodel/simulator.js";
-export { simulator } from "./worldmodel/simulator-kind.js";
-export { synthesise, variantEpisodes } from "./worldmodel/synthesis.js";
-export { trainWorldModel, type WorldTrainOptions } from "./worldmodel/train.js";
-export type { Outcome, Trajectory, Turn } from "./worldmodel/trajectory.js";
-export {
-  exactPredictor,
-  modelPredictor,
-  type OutcomePredictor,
-  type VerifierCounts,
-  verifiedPolicy,
-} from "./worldmodel/verifier.js";
-export { compareWarmStart, meanCurve } from "./worldmodel/warm-start.js";
+/** Reads the tokenizer of a model's folder. */
+export { loadTokenizer } from "./text/tokenizer.js";
+/** The tokens of a prompt. */
+export { encodePrompt } from "./text/encode.js";
+/** The tokens of a response. */
+export { encodeResponse } from "./text/encode.js";
+/** A prompt's tokens with a response after them. */
+export { appendResponse } from "./text/encode.js";
+/** A prompt and a response with what the world answered after them. */
+export { appendObservation } from "./text/encode.js";
+/** The words that worlds use, to build a tokenizer from. */
+export { worldTexts } from "./train/world-text.js";
+/** What `promptStyle` makes. */
+export type { PromptStyle } from "./text/prompt.js";
+/** A prompt style of a plugin. */
+export type { PromptStyleKind } from "./text/style-plugins.js";
+/** Token ids, with which of them are prompt, action and observation. */
+export type { Sequence } from "./text/sequence.js";
+/** What makes tokens of text, and text of tokens. */
+export type { Tokenizer } from "./text/tokenizer.js";
+
+// ── Rollouts
+
+/** Plays groups of episodes, and returns them. */
+export { rollout } from "./rollout/rollout.js";
+/** Draws the tasks of a rollout. */
+export { chooseTasks } from "./rollout/config.js";
+/** Our own model, acting. */
+export { enginePolicy } from "./rollout/policies/engine.js";
+/** A teacher, acting. */
+export { expertPolicy } from "./rollout/policies/expert.js";
+/** A random one of the possible actions. */
+export { randomPolicy } from "./rollout/policies/random.js";
+/** Another policy that sometimes acts at random. */
+export { epsilonPolicy } from "./rollout/policies/random.js";
+/** A chat model behind an endpoint, acting. */
+export { chatPolicy } from "./rollout/policies/chat.js";
+/** Counts successes by type of task. */
+export { createTally } from "./rollout/tally.js";
+/** Counts as rates. */
+export { rates } from "./rollout/tally.js";
+/** Plays groups of episodes into a run folder. */
+export { recordRollout } from "./runs/record-rollout.js";
+/** Opens a run folder. */
+export { openRun } from "./runs/run-folder.js";
+/** What acts: `act(situations)` answers for several episodes at once. */
+export type { Policy } from "./rollout/policy.js";
+/** What a policy answers. */
+export type { Reply } from "./rollout/policy.js";
+/** What a policy knows when it acts. */
+export type { Situation } from "./rollout/policy.js";
+/** A policy of a plugin. */
+export type { PolicyKind } from "./rollout/policies/config.js";
+/** One attempt at a task. */
+export type { Episode } from "./rollout/episode.js";
+/** The attempts at one task. */
+export type { Group } from "./rollout/episode.js";
+/** A prompt, a response, the action, the observation and the reward. */
+export type { Step } from "./rollout/episode.js";
+
+// ── Learning
+
+/** Starts a small model in this process. */
+export { createEmbeddedEngine } from "./engine/embedded/embedded-engine.js";
+/** Connects to a model on an engine server: the same engine, on a GPU. */
+export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
+/** Fits a model to recorded episodes. */
+export { sft } from "./train/sft.js";
+/** How much better each action was than expected. */
+export { computeAdvantages } from "./advantages/advantages.js";
+/** Episodes and advantages as sequences to learn from, with observations to predict (PaW). */
+export { prepareUpdate } from "./update/update.js";
+/** The losses of an update as one expression (PaW eq. 3). */
+export { updateObjective } from "./objectives/objective.js";
+/** An advantage estimator that looks at one group at a time. */
+export { groupEstimator } from "./advantages/estimator.js";
+/** The settings that every advantage estimator has. */
+export { commonSettings } from "./advantages/estimator.js";
+/** The same function of every step's number. */
+export { mapSteps } from "./advantages/statistics.js";
+/** The parts that losses are written with. */
+export * as expression from "./objectives/expression.js";
+/** The derivative of a loss, as an expression. */
+export { derivative } from "./objectives/expression-derivative.js";
+/** The value of an expression for one token. */
+export { evaluate as evaluateExpression } from "./objectives/expression-evaluate.js";
+/** An objective from JSON. */
+export { parseObjective } from "./objectives/expression-parse.js";
+/** Trains as `pawl train` does, into a run folder. */
+export { trainRun } from "./train/run.js";
+/** The settings of `trainRun` in an environment, as a schema. */
+export { trainConfig } from "./train/config.js";
+/** A language model that samples, scores and learns. */
+export type { Engine } from "./engine/engine.js";
+/** An advantage estimator: its settings, and how advantages follow from groups. */
+export type { Estimator } from "./advantages/estimator.js";
+/** An expression over a token's quantities. */
+export type { Expr } from "./objectives/expression.js";
+/** A loss with metrics. */
+export type { Objective } from "./objectives/expression.js";
+/** The loss of an action token, of a plugin. */
+export type { PolicyLoss } from "./objectives/policy-losses.js";
+/** The loss of an observation token, of a plugin. */
+export type { WorldLoss } from "./objectives/world-loss.js";
+
+// ── Agents of your own
+
+/** Describes an agent: its tasks, how it runs, and its reward. */
+export { defineAgent } from "./agents/agent.js";
+/** Trains an agent. */
+export { trainAgent } from "./train/train-agent.js";
+/** An address that speaks OpenAI's API, for one session of an agent. */
+export { sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
+/** A trained model as a model of the AI SDK. */
+export { pawlModel } from "./agents/ai-sdk-model.js";
+/** An episode of an environment as tools of the AI SDK. */
+export { toolSet } from "./envs/tool-set.js";
+/** What `defineAgent` takes. */
+export type { Agent } from "./agents/agent.js";
+/** What an agent's run left, for its reward. */
+export type { AgentRun } from "./agents/agent.js";
+
+// ── World models
+
+/** Opens a trained world model. */
+export { loadWorldModel } from "./worldmodel/saved.js";
+/** A world model as an environment. */
+export { createSimulator } from "./worldmodel/simulator.js";
+/** A trained agent, or a policy by name, as a player. */
+export { openPlayer } from "./worldmodel/players.js";
+/** How well success inside a world model carries over. */
+export { measureConsistency } from "./worldmodel/consistency.js";
+/** What says what a world would answer. */
+export type { WorldModel } from "./worldmodel/model.js";
+
+// ── Plugins
+
+/** Describes a plugin: environments, rewards, estimators, losses, policies, prompt styles. */
+export { definePlugin } from "./plugins/plugin.js";
+/** Loads a plugin from its file. */
+export { loadPlugin } from "./plugins/load.js";
+/** What `definePlugin` takes. */
+export type { Plugin } from "./plugins/plugin.js";
+
+// ── Small things
+
+/** Random numbers from a seed. */
+export { createRandom } from "./random.js";
+/** One seed from several parts. */
+export { mixSeed } from "./random.js";
+/** A problem that is shown to the user as it is. */
+export { UserError } from "./errors.js";

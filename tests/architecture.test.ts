@@ -71,6 +71,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "runs",
     "text",
     "train",
+    "worldmodel",
   ],
   cli: [
     "agents",
@@ -177,6 +178,16 @@ it("has no import cycles, not even of types", () => {
   expect(circles(new Map(imports))).toEqual([]);
 });
 
+/** The files that these import, or what they import, including themselves. */
+function reach(
+  start: readonly string[],
+  imported: (file: string) => readonly string[],
+): Set<string> {
+  const reached = new Set(start);
+  for (const file of reached) for (const next of imported(file)) reached.add(next);
+  return reached;
+}
+
 it("shows and checks records without loading the engine or the worlds", () => {
   // Types are gone when it runs, and what is imported inside a function waits until it is called.
   const imported = (file: string): readonly string[] =>
@@ -185,16 +196,35 @@ it("shows and checks records without loading the engine or the worlds", () => {
         /^(?:import|export) (?!type )(?:[^;]*? from )?"(\.[^"]+)\.js";/gm,
       ),
     ].map(([, target]) => `${join(dirname(file), target!)}.ts`);
-  const open = ["dispatch", "show", "runs", "check"].map((name) => join("src/cli", `${name}.ts`));
-  const loaded = new Set(open);
-  for (let file = open.pop(); file !== undefined; file = open.pop())
-    for (const next of imported(file))
-      if (!loaded.has(next)) {
-        loaded.add(next);
-        open.push(next);
-      }
+  const commands = ["dispatch", "show", "runs", "check"];
+  const loaded = reach(
+    commands.map((name) => join("src/cli", `${name}.ts`)),
+    imported,
+  );
   expect(loaded).toContain(join("src", "runs", "manifest.ts"));
   expect([...loaded].filter((file) => /registry|sessions|onnx/.test(file))).toEqual([]);
+});
+
+it("trains by a loop that knows no world, no agent and no engine, not even by type", () => {
+  const imported = (file: string): readonly string[] =>
+    [...readFileSync(file, "utf8").matchAll(/(?:from |import\(|^import )"(\.[^"]+)\.js"/gm)].map(
+      ([, target]) => `${join(dirname(file), target!)}.ts`,
+    );
+  const reached = [...reach([join("src/train", "rl.ts")], imported)];
+  expect(reached).toContain(join("src", "rollout", "rollout.ts"));
+  expect(reached.length).toBeLessThanOrEqual(150);
+  const worlds = readdirSync("src/envs", { withFileTypes: true }).filter((one) =>
+    one.isDirectory(),
+  );
+  const unknown = [
+    ...worlds.map(({ name }) => join("src/envs", name)),
+    ...["search", "agents", "imports", "engine/embedded", "engine/remote", "worldmodel"].map(
+      (folder) => join("src", folder),
+    ),
+  ];
+  expect(
+    reached.filter((file) => unknown.some((folder) => relative(folder, file)[0] !== ".")),
+  ).toEqual([]);
 });
 
 it("has no import cycles in the Python server, not even inside functions", () => {

@@ -71,6 +71,48 @@ describe.each(documents)("%s", (file) => {
   });
 });
 
+it("README.md shows examples/loop.ts as it is", () => {
+  expect(readFileSync("README.md", "utf8")).toContain(
+    `\`\`\`ts\n${readFileSync("examples/loop.ts", "utf8")}\`\`\`\n`,
+  );
+});
+
+describe("the library", () => {
+  const lines = readFileSync("src/index.ts", "utf8").split("\n");
+  const exported = lines.flatMap((line, at) => {
+    const [, name] = /^export (?:type )?(?:\{ (?:\w+ as )?|\* as )(\w+)/.exec(line) ?? [];
+    return name === undefined ? [] : [{ name, line, before: lines[at - 1]! }];
+  });
+  const uses = [
+    ...documents,
+    ...readdirSync("examples").map((file) => join("examples", file)),
+    "src/cli/env-starter.ts",
+  ]
+    .map((file) => readFileSync(file, "utf8"))
+    .join("\n");
+
+  it("says of each export in a line what it is", () => {
+    expect(exported.length).toBeGreaterThan(50);
+    for (const { line, before } of exported) expect(before, line).toMatch(/^\/\*\* .+\. \*\/$/);
+    expect(lines.filter((line) => line.startsWith("export "))).toHaveLength(exported.length);
+  });
+
+  it("has what examples and documents use of it, and no function besides", () => {
+    const names = exported.map(({ name }) => name);
+    const functions = exported.filter(({ line }) => !line.startsWith("export type"));
+    const isUsed = ({ name }: { name: string }) => new RegExp(`\\b${name}\\b`).test(uses);
+    expect(functions.filter((one) => !isUsed(one)).map(({ name }) => name)).toEqual([]);
+    const imported = [...uses.matchAll(/import \{([^}]*)\} from "pawl"/g)].flatMap(([, list]) =>
+      list!.split(",").map((one) => one.replace("type ", "").trim()),
+    );
+    const named = [...uses.matchAll(/\bpawl\.([a-zA-Z]{4,})\b(?=[(<;,. ])/g)].map(
+      ([, name]) => name!,
+    );
+    const unknown = [...imported, ...named].filter((name) => name !== "" && !names.includes(name));
+    expect(unknown).toEqual([]);
+  });
+});
+
 it("lists every document on the documents page", () => {
   const list = readFileSync("docs/README.md", "utf8");
   const absent = documents

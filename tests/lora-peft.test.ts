@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { learn, toy } from "../src/engine/conformance-tools.js";
+import { learn, toy } from "../src/engine/conformance-tools-testing.js";
 import { flatTensors } from "../src/engine/embedded/flat-tensors.js";
-import { createLearner, createMoments } from "../src/engine/embedded/learner.js";
+import { createMoments, createWeightLearner } from "../src/engine/embedded/learner.js";
 import { createModelWeights } from "../src/engine/embedded/model-weights.js";
 import { createReplica } from "../src/engine/embedded/replica.js";
 import { createSessions } from "../src/engine/embedded/sessions.js";
@@ -69,7 +69,7 @@ it.skipIf(absent).each([
   for (const [tensor, data] of await readAdapter(adapter!, config, lora))
     trained.tensors.get(tensor)!.set(data);
   const sessions = createSessions(1);
-  const learner = createLearner({
+  const learner = createWeightLearner({
     config,
     lora,
     weights: createModelWeights(config, trained, sessions, { frozen: { base, lora } }),

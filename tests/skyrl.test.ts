@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { clipped, crossEntropy, toy } from "../src/engine/conformance-tools.js";
+import { clipped, crossEntropy, toy } from "../src/engine/conformance-tools-testing.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine } from "../src/engine/engine.js";
 import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";

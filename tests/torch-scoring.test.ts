@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
-import { toy } from "../src/engine/conformance-tools.js";
+import { toy } from "../src/engine/conformance-tools-testing.js";
 import type { Sample } from "../src/engine/engine.js";
 import { writeTestModel } from "../src/engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";

@@ -65,7 +65,11 @@ describe.skipIf(executablePath === undefined)(
         ]);
         run.finish("done");
       }
-      play = createPlay({ root, env: world });
+      play = createPlay({
+        defaultWorld: "household",
+        root,
+        env: world,
+      });
       server = createUiServer({ folder: root, key: "browser-key", play: play.handle });
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/browser-key/`;
@@ -150,7 +154,7 @@ describe.skipIf(executablePath === undefined)(
     it("compares groups over seeds", async () => {
       await go("", "Runs");
       for (const name of ["cmae-1", "cmae-2", "off-1"])
-        await page.getByLabel(`Choose ${name} to compare`).check();
+        await page.getByLabel(`Select ${name} to compare`).check();
       await page.getByRole("link", { name: "Compare 3" }).click();
       await page.getByRole("heading", { level: 1, name: "Compare" }).waitFor();
       const key = page.locator("ul.key li");
@@ -163,12 +167,12 @@ describe.skipIf(executablePath === undefined)(
       expect(await page.getByRole("region", { name: "Paired differences" }).textContent()).toMatch(
         /0\.5.*0\.55.*\+0 \(n 1\)/,
       );
-      expect(await page.getByLabel("Against").locator("option").allTextContents()).toEqual([
+      expect(await page.getByLabel("X axis").locator("option").allTextContents()).toEqual([
         "updates",
         "million tokens",
         "minutes",
       ]);
-      await page.getByLabel("Against").selectOption("seconds");
+      await page.getByLabel("X axis").selectOption("seconds");
       await page.getByText("minutes 0.3333").first().waitFor();
       expect(page.url()).toContain("axis=seconds");
       expect(await faults()).toEqual([]);
@@ -194,7 +198,7 @@ describe.skipIf(executablePath === undefined)(
       await expect
         .poll(async () => (await observation.textContent())!.length, { timeout: patience })
         .toBeGreaterThan(9000);
-      await page.getByText("What the others did at this step").first().click();
+      await page.getByText("Other attempts at this step").first().click();
       await page.locator(".others li").nth(1).waitFor();
       expect(await faults()).toEqual([]);
     });
@@ -209,7 +213,7 @@ describe.skipIf(executablePath === undefined)(
       await page.getByLabel("Colour tokens by").selectOption("surprise");
       await page.locator(".token.observation[class*=low]").first().waitFor();
       expect(page.url()).toContain("colour=surprise");
-      await page.getByText("the mask keeps it for the world model").waitFor();
+      await page.getByText("trained on by the world model").waitFor();
       await page
         .getByText(/selected for the world model|not selected/)
         .first()
@@ -235,7 +239,7 @@ describe.skipIf(executablePath === undefined)(
       await go("run/short", "short");
       await page.getByText("This run recorded no metrics.").waitFor();
       rmSync(join(root, "short"), { recursive: true });
-      await page.getByText("This run is not there any more").waitFor();
+      await page.getByText("The run can no longer be read").waitFor();
       await go("results", "Results");
       await page.getByText("pawl wm eval fidelity").waitFor();
       expect(await faults()).toEqual([]);

@@ -7,7 +7,7 @@
  * tied embeddings there.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { learn, toy } from "../src/engine/conformance-tools.js";
+import { learn, toy } from "../src/engine/conformance-tools-testing.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine, Sample, SampleRequest } from "../src/engine/engine.js";
 import { withSampler } from "../src/engine/sampler/sampler-engine.js";

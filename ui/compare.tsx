@@ -51,10 +51,10 @@ export function Compare(): JSX.Element {
     <>
       <h1>Compare</h1>
       <Chooser runs={runs} ids={ids} />
-      {asked.length > MOST && <p class="hint">The first {MOST} runs are shown.</p>}
+      {asked.length > MOST && <p class="hint">Only the first {MOST} runs are shown.</p>}
       {ids.length === 0 ? (
         <Empty>
-          Choose runs above, or with the boxes of <a href={link([])}>all runs</a>.
+          Select runs above, or in the list of <a href={link([])}>all runs</a>.
         </Empty>
       ) : (
         <>
@@ -66,7 +66,7 @@ export function Compare(): JSX.Element {
                 setQuery({ seeds: event.currentTarget.checked ? undefined : "apart" })
               }
             />{" "}
-            Runs that differ only by their seed are one line: mean and one standard deviation
+            Average runs that differ only in their seed (mean ± standard deviation)
           </label>
           <ul class="key">
             {groups.map(({ label, rows }, i) => (
@@ -109,7 +109,7 @@ function Chooser({
   return (
     <details class="chooser" open={ids.length === 0}>
       <summary>
-        {ids.length} of {runs.length} runs chosen
+        {ids.length} of {runs.length} runs selected
       </summary>
       <ul>
         {runs.map(({ id, state }) => (
@@ -189,7 +189,7 @@ function Pairs({ groups }: { readonly groups: readonly CompareGroup[] }): JSX.El
   const seeds = [...new Set(values.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
   return (
     <section>
-      <h2>Seed by seed</h2>
+      <h2>Paired by seed</h2>
       <label class="line">
         Last value of{" "}
         <select
@@ -237,7 +237,7 @@ function Pairs({ groups }: { readonly groups: readonly CompareGroup[] }): JSX.El
         </table>
       </Scroll>
       <p class="hint">
-        Differences are of runs with the same seed: mean, 95 % interval (Student's t) and number of
+        Differences between runs with the same seed: mean, 95 % interval (Student's t) and number of
         pairs.
       </p>
     </section>

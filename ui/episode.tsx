@@ -103,7 +103,7 @@ export function Episode(props: {
         </label>
         {props.session.play && (
           <button type="button" onClick={askModel} disabled={asking}>
-            {asking ? "Asking…" : "Ask the checkpoint what it expected"}
+            {asking ? "Asking…" : "Ask the checkpoint"}
           </button>
         )}
         {beside(episode.older, "← Earlier", "p")}
@@ -149,7 +149,7 @@ export function Episode(props: {
         </ol>
         {episode.error !== null && (
           <Problem>
-            {episode.row.stop === "broken" ? "It broke" : "It failed"}:{" "}
+            {episode.row.stop === "broken" ? "The episode broke" : "Error"}:{" "}
             <Text of={episode.error} more={more(-1, "error")} />
           </Problem>
         )}
@@ -159,7 +159,7 @@ export function Episode(props: {
       </section>
       {episode.group.length > 1 && (
         <section>
-          <h2>The group</h2>
+          <h2>Attempts of the group</h2>
           <ul class="group">
             {episode.group.map((row) => (
               <li>
@@ -260,7 +260,7 @@ function Step(props: {
                 void ask<GroupView>("group", { run: props.run, id: props.id }).then(setGroup);
             }}
           >
-            <summary>What the others did at this step</summary>
+            <summary>Other attempts at this step</summary>
             {group === undefined ? (
               <p class="waiting">Loading…</p>
             ) : (

@@ -58,23 +58,21 @@ export function Episodes({ id }: { readonly id: string }): JSX.Element {
       <FilterForm query={query} page={page} />
       {page === undefined ? (
         <p class="waiting" role="status">
-          Reading the record…
+          Loading…
         </p>
       ) : (
         <>
           <p class="hint" role="status">
             {count(page.matching, "episode")} of {page.indexed.toLocaleString("en")}
-            {page.progress < 1 &&
-              `; the record is being read, ${shortPercent(page.progress)} so far`}
+            {page.progress < 1 && `; indexing, ${shortPercent(page.progress)} done`}
             {page.rest > 0 &&
-              `; the last ${count(page.rest, "byte")} of the record are no whole episode: they are being written, or were cut off`}
-            {page.wordsFull &&
-              "; the record has more different words than the index keeps, so some cannot be searched"}
+              `; the record ends with an incomplete episode (${count(page.rest, "byte")}), which is being written or was cut off`}
+            {page.wordsFull && "; the index is full: some words of the record cannot be searched"}
             {detail.value.row.state === "running" && page.progress >= 1 && (
               <>
                 {" "}
                 <button type="button" class="small" onClick={found.again}>
-                  Look for new ones
+                  Check for new episodes
                 </button>
               </>
             )}
@@ -83,9 +81,9 @@ export function Episodes({ id }: { readonly id: string }): JSX.Element {
             <Empty>
               {page.indexed === 0
                 ? detail.value.row.state === "running"
-                  ? "This run has recorded no episode yet; they appear when an update has been played."
+                  ? "No episode has been recorded yet. They appear after each update."
                   : "This run recorded no episodes."
-                : "No episode passes the filter: remove a word or a condition."}
+                : "No episode matches the filter. Remove a word or a condition."}
             </Empty>
           ) : (
             <EpisodeTable run={id} rows={rows} query={filter} />

@@ -1,4 +1,4 @@
-/** What a model expected to see, beside what was seen. */
+/** What a model predicted, beside what was observed. */
 import type { JSX } from "preact";
 import { diffWords, type Part } from "./diff.js";
 import { visible } from "./text.js";
@@ -7,7 +7,7 @@ import { visible } from "./text.js";
 export function Expectation({
   real,
   expected,
-  names = ["Expected", "Came"],
+  names = ["Predicted", "Observed"],
 }: {
   readonly real: string;
   readonly expected: { readonly observation: string; readonly note?: string };
@@ -22,7 +22,7 @@ export function Expectation({
         <h4>
           {names[0]}{" "}
           <span class={`badge ${same ? "solved" : "failed"}`}>
-            {same ? "✓ as it came" : "✗ otherwise"}
+            {same ? "✓ same" : "✗ different"}
           </span>
         </h4>
         <Parts of={left} mark="del" />

@@ -9,7 +9,7 @@ const KEYS: readonly (readonly [key: string, does: string])[] = [
   ["g", "go to the runs"],
   ["c", "go to the comparison"],
   ["n, p", "later and earlier episode"],
-  ["← →", "on a chart: read values; Home and End for the edges"],
+  ["← →", "on a chart: move along the curve; Home and End jump to its ends"],
 ];
 
 /** Listens to keys; whether the list is open, and its switch. */

@@ -41,7 +41,7 @@ function App(): JSX.Element {
   return (
     <>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        To the content
+        Skip to content
       </button>
       <header class="top">
         <nav aria-label="Pages">
@@ -73,7 +73,7 @@ function App(): JSX.Element {
         {session.value !== undefined && (
           <>
             pawl {session.value.version} · {visible(session.value.folder)} ·{" "}
-            {session.value.play ? "may play and compute" : "read-only"}
+            {session.value.play ? "play and compute enabled" : "read-only"}
           </>
         )}
       </footer>
@@ -99,7 +99,7 @@ function Page({
   if (page === "play") return <Play session={session} />;
   return (
     <Empty>
-      There is no such page. <a href={link([])}>All runs</a>
+      Page not found. <a href={link([])}>All runs</a>
     </Empty>
   );
 }

@@ -121,7 +121,7 @@ function Table(): JSX.Element {
           <label>
             World
             <button type="button" onClick={() => setQuery({ run: undefined })}>
-              that of {visible(run)} ✕
+              from {visible(run)} ✕
             </button>
           </label>
         )}
@@ -129,7 +129,7 @@ function Table(): JSX.Element {
           name="split"
           label="Split"
           options={[
-            ["", "the first"],
+            ["", "first"],
             ...worlds.value.splits.map((one) => [one.split, one.split] as const),
           ]}
         />
@@ -137,15 +137,15 @@ function Table(): JSX.Element {
           name="task"
           label="Task"
           options={[
-            ["", "a random one"],
+            ["", "random"],
             ...(tasks?.tasks ?? []).map(({ id, type }) => [id, `${id} (${type})`] as const),
           ]}
         />
-        <Choice name="agent" label="Ask the agent of" options={[["", "nobody"], ...agents]} />
+        <Choice name="agent" label="Suggestions from" options={[["", "none"], ...agents]} />
         <Choice
           name="inside"
-          label="Inside the world model of"
-          options={[["", "none: the real world"], ...models]}
+          label="World model"
+          options={[["", "none (real world)"], ...models]}
         />
         <button type="submit" disabled={busy || worlds.value.problem !== undefined}>
           {game === undefined ? "Start" : "Start again"}
@@ -154,9 +154,7 @@ function Table(): JSX.Element {
       {worlds.value.problem !== undefined && <Problem>{visible(worlds.value.problem)}</Problem>}
       {problem !== undefined && <Problem>{visible(problem)}</Problem>}
       {game === undefined ? (
-        <Empty>
-          Choose a world and start. Every action can be taken back in worlds that can be copied.
-        </Empty>
+        <Empty>Select a world and start. Actions can be undone in worlds that can be copied.</Empty>
       ) : (
         <Game
           game={game}
@@ -239,8 +237,8 @@ function Game(props: {
               ) : (
                 <div class="text">{visible(step.observation)}</div>
               )}
-              {step.real === null && <p class="hint">The real world is over.</p>}
-              {step.same && <p class="hint">✓ The real world says the same.</p>}
+              {step.real === null && <p class="hint">The real episode has ended.</p>}
+              {step.same && <p class="hint">✓ Same as the real world.</p>}
               {step.note !== undefined && <p class="hint">{visible(step.note)}</p>}
             </div>
           </div>
@@ -249,7 +247,7 @@ function Game(props: {
           <p class="strong" role="status">
             {game.solved
               ? `✓ Solved in ${count(game.steps.length, "step")}.`
-              : `Over after ${count(game.steps.length, "step")}.`}
+              : `Ended after ${count(game.steps.length, "step")}.`}
           </p>
         )}
       </section>
@@ -277,7 +275,7 @@ function Game(props: {
               ))}
             </datalist>
             <button type="submit" disabled={busy || typed.trim() === ""}>
-              Do it
+              Send
             </button>
           </form>
         )}
@@ -287,13 +285,13 @@ function Game(props: {
           </button>{" "}
           {game.hasExpert && !game.over && (
             <button type="button" onClick={props.askHint} disabled={busy}>
-              What would the expert do?
+              Ask the expert
             </button>
           )}
         </p>
         {props.hint !== undefined && (
           <p role="status">
-            The expert: <code>{visible(props.hint)}</code>
+            Expert: <code>{visible(props.hint)}</code>
           </p>
         )}
         {thoughts !== undefined && <Thoughts of={thoughts} busy={busy} act={props.act} />}
@@ -347,8 +345,8 @@ function Thoughts(props: {
       <h3>What the agent would do</h3>
       <p class="hint">
         {how === "scored"
-          ? "The probability of writing exactly this action."
-          : "How often it did this in 16 samples."}
+          ? "Probability of generating exactly this action."
+          : "Share of 16 samples."}
       </p>
       <ul class="thoughts">
         {actions.slice(0, 12).map(({ action, p, predicted, predictedSuccess }) => (
@@ -365,7 +363,7 @@ function Thoughts(props: {
             {p > 0 && p < 0.0005 ? "< 0.1 %" : shortPercent(p)}
             {predicted !== undefined && (
               <div class="quiet small">
-                expects: {visible(predicted.slice(0, 400) || "(nothing)")}
+                predicts: {visible(predicted.slice(0, 400) || "(nothing)")}
                 {predictedSuccess && " (goal reached)"}
               </div>
             )}

@@ -79,7 +79,7 @@ function Report({ view }: { readonly view: ReportView }): JSX.Element {
             ))}
           </section>
           <section id="predictions">
-            <h2>What the model expects to see</h2>
+            <h2>Predicted observations</h2>
             <Predictions view={view} heading={heading} />
           </section>
         </>
@@ -196,11 +196,11 @@ function Predictions(props: {
             <>
               {props.heading(i)}
               <p class="legend">
-                The stronger the <span class="token low8">orange</span>, the less expected the
-                token. {predictions.mask}
+                The stronger the <span class="token low8">orange</span>, the lower the token's
+                probability. {predictions.mask}
               </p>
               {predictions.steps.length === 0 && (
-                <p class="hint">No step has recorded observation tokens.</p>
+                <p class="hint">No observation tokens were recorded.</p>
               )}
               {predictions.steps.map(({ goal, action, update, rows }) => (
                 <div class="said world">

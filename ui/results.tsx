@@ -35,8 +35,8 @@ export function Results(): JSX.Element {
       {shown.length === 0 && (
         <Empty>
           <p>
-            There are no results here yet. These commands write them; name a file in this folder
-            with --out:
+            There are no results yet. These commands write them, with --out naming a file in this
+            folder:
           </p>
           <p>
             <Copyable
@@ -100,7 +100,7 @@ function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
         <div class="charts">
           <Chart
             title="Fidelity by depth"
-            note="share of answers that are the world's"
+            note="share of predictions that match the world"
             percent
             dots
             x={depths.map(([depth]) => depth)}
@@ -117,11 +117,13 @@ function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
           <thead>
             <tr>
               <th scope="col">Turns</th>
-              {["Number", "Exact match", "Word F1", "Success right", "Recall"].map((name) => (
-                <th scope="col" class="number">
-                  {name}
-                </th>
-              ))}
+              {["Count", "Exact match", "Word F1", "Success accuracy", "Success recall"].map(
+                (name) => (
+                  <th scope="col" class="number">
+                    {name}
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
@@ -225,7 +227,7 @@ function Consistency({ content }: { readonly content: Tree }): JSX.Element {
         </table>
       </Scroll>
       <p class="hint">
-        * looks inside the world, so that only the model's judgement of success is tested.
+        * sees the real world, so that only the model's judgement of success is tested.
       </p>
       {Object.entries(treeOf(content.cases)).map(([policy, cases]) => (
         <details>
@@ -314,7 +316,7 @@ function Card({ content }: { readonly content: Tree }): JSX.Element {
         </table>
       </Scroll>
       <details>
-        <summary>How it was played</summary>
+        <summary>Protocol and versions</summary>
         <Fields of={rest} depth={0} />
       </details>
     </>

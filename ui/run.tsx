@@ -39,17 +39,17 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
       <RunHeader row={now} page="run" />
       {gone !== undefined && (
         <Problem>
-          This run is not there any more: {visible(gone)}. What was read of it is below.
+          The run can no longer be read: {visible(gone)}. The page shows what was loaded before.
         </Problem>
       )}
       {!connected && gone === undefined && (
-        <Problem>The page has lost its server and tries again.</Problem>
+        <Problem>Connection to the server lost; reconnecting.</Problem>
       )}
       {problem !== undefined && <Problem>{visible(problem)}</Problem>}
       {table?.problems.map((text) => (
         <Problem>{visible(text)}</Problem>
       ))}
-      {error !== null && <Problem>It failed: {visible(error)}</Problem>}
+      {error !== null && <Problem>The run failed: {visible(error)}</Problem>}
       <Alarms alarms={alarms} />
       <Facts row={now} table={table} alarms={alarms.length} />
       <section>
@@ -72,7 +72,7 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
         ) : table.update.length === 0 ? (
           <Empty>
             {now.state === "running"
-              ? "No update is finished yet; the first one will appear here by itself."
+              ? "No update has finished yet. The curves will appear here."
               : "This run recorded no metrics."}
           </Empty>
         ) : (
@@ -242,7 +242,9 @@ function Facts({
     ],
     [
       "speed",
-      tokens === undefined || !learn ? undefined : `${shortNumber(tokens / learn)} tokens/s learnt`,
+      tokens === undefined || !learn
+        ? undefined
+        : `${shortNumber(tokens / learn)} tokens/s in training`,
     ],
     ["alarms", row.update === null ? undefined : alarms === 0 ? "none" : String(alarms)],
   ];
@@ -286,7 +288,7 @@ export function AxisForm(props: {
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()}>
       <label>
-        Against
+        X axis
         <select
           value={props.axis}
           onChange={(event) => setQuery({ axis: event.currentTarget.value })}

@@ -41,7 +41,9 @@ export function Runs(): JSX.Element {
     <>
       <h1>Runs</h1>
       {!connected && (
-        <Problem>The page has lost its server and tries again. What is below may be old.</Problem>
+        <Problem>
+          Connection to the server lost; reconnecting. The data below may be out of date.
+        </Problem>
       )}
       {list.problems.map((problem) => (
         <Problem>{visible(problem)}</Problem>
@@ -49,8 +51,8 @@ export function Runs(): JSX.Element {
       {list.runs.length === 0 ? (
         <Empty>
           <p>
-            There are no runs below <code>{visible(list.folder)}</code>. This makes a first one in a
-            minute and a half, and it will appear here:
+            There are no runs in <code>{visible(list.folder)}</code> yet. This command trains one in
+            a minute and a half; it will appear here:
           </p>
           <Copyable text="pawl train --quick" label="the command that makes a run" />
         </Empty>
@@ -87,18 +89,18 @@ export function Runs(): JSX.Element {
               href={link(["compare"], { runs: [...chosen].map(encodeURIComponent).join(",") })}
               aria-disabled={chosen.size < 1}
             >
-              Compare {chosen.size || "chosen"}
+              {chosen.size === 0 ? "Compare selected" : `Compare ${count(chosen.size, "run")}`}
             </a>
           </form>
           {shown.length === 0 && (
-            <Empty>No run passes the filter: remove a word, or choose all states.</Empty>
+            <Empty>No run matches the filter. Remove a word, or select all states.</Empty>
           )}
           <Scroll label="Runs">
             <table class="runs">
               <thead>
                 <tr>
                   <th scope="col">
-                    <span class="unseen">Choose</span>
+                    <span class="unseen">Select</span>
                   </th>
                   <th scope="col">Run</th>
                   <th scope="col">State</th>
@@ -167,7 +169,7 @@ function Row(props: {
           type="checkbox"
           checked={chosen}
           onChange={toggle}
-          aria-label={`Choose ${name} to compare`}
+          aria-label={`Select ${name} to compare`}
         />
       </td>
       <th scope="row">

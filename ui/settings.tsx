@@ -19,10 +19,10 @@ export function Settings(props: {
       {recipe !== null && (
         <p class="hint">
           {changed.length === 0
-            ? `All are those of ${recipe}.`
-            : `${changed.length} of ${settings.length} differ from ${recipe}.`}{" "}
+            ? `All settings are those of ${recipe}.`
+            : `${changed.length} of ${settings.length} settings differ from ${recipe}.`}{" "}
           <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
-            {all ? "Show only what differs" : "Show all"}
+            {all ? "Show differences only" : "Show all"}
           </button>
         </p>
       )}

@@ -58,9 +58,8 @@ export function EvaluationTable({
         </table>
       </Scroll>
       <p class="hint">
-        The last evaluation of each run, and its first, before RL. One run: its 95 % interval
-        (Wilson). Several: mean ± standard deviation over the n runs of a group, which differ only
-        by their seed.
+        The last evaluation of each run, and its first, before RL. For one run with its 95 %
+        interval (Wilson); for several, which differ only in their seed, mean ± standard deviation.
       </p>
     </>
   );

@@ -8,10 +8,10 @@ import { visible } from "./text.js";
 /** What tokens can be coloured by. */
 export const COLOURINGS = {
   none: "nothing",
-  logprob: "log-probability (the agent's surprise at its own words)",
+  logprob: "log-probability of the agent's tokens",
   advantage: "advantage",
-  entropy: "entropy of the agent's choice",
-  surprise: "the world model's surprise at the observation",
+  entropy: "entropy of the policy",
+  surprise: "log-probability of the observation (world model)",
 } as const;
 export type Colouring = keyof typeof COLOURINGS;
 
@@ -106,7 +106,7 @@ export function Legend(props: {
         {needsModel(colouring, critic) &&
           (mayAsk
             ? "Use “Ask the checkpoint” to compute them."
-            : "Start the page with pawl ui --play, and “Ask the checkpoint” computes them.")}
+            : "To compute them, start the server with pawl ui --play and use “Ask the checkpoint”.")}
       </p>
     );
   return (
@@ -116,16 +116,16 @@ export function Legend(props: {
           <span class="token high8">blue</span> better than {critic ? "the critic" : "the group"}{" "}
           expected, <span class="token low8">orange</span> worse.
           {critic &&
-            " By the critic of the latest checkpoint, in returns, and coloured by their size in this episode; training also whitens them over its update."}
+            " From the critic of the latest checkpoint, in units of return, coloured relative to this episode; training also whitens them over the update."}
         </>
       ) : (
         colouring !== "none" && (
           <>
             The stronger the <span class="token low8">orange</span>, the{" "}
-            {colouring === "entropy" ? "less certain the choice" : "less expected the token"}
+            {colouring === "entropy" ? "higher the entropy" : "lower the probability"}
             {isMasked && (
               <>
-                ; <span class="token kept">underlined</span>: the mask keeps it for the world model
+                ; <span class="token kept">underlined</span>: trained on by the world model
               </>
             )}
             .
@@ -142,9 +142,9 @@ const needsModel = (colouring: Colouring, critic: boolean): boolean =>
 const MISSING: Readonly<Record<Colouring | "critic", string>> = {
   none: "",
   logprob:
-    "The record has no log-probabilities: this policy is no model, or its sampler gave none.",
-  advantage: "There are no advantages: this run does not train a policy.",
-  critic: "With PPO, advantages come from the values of a critic, which the record does not have.",
-  entropy: "The record has no entropies.",
-  surprise: "The record does not say what the world model expected.",
+    "No log-probabilities were recorded: the policy is not a model, or its sampler gave none.",
+  advantage: "No advantages: this run does not train a policy.",
+  critic: "PPO computes advantages from a critic's values, which are not recorded.",
+  entropy: "Entropies are not recorded.",
+  surprise: "The world model's probabilities are not recorded.",
 };

@@ -34,7 +34,6 @@ export const lines: Readonly<Record<string, Line>> = {
   check: { args: ["run"] },
   replay: { args: ["run"] },
   report: { args: words("run --out report.html") },
-  "bench gradients": { args: words("run --episodes 2") },
   show: { args: ["played"] },
   "env list": { args: [] },
   "env info": { args: ["household"] },
@@ -44,11 +43,6 @@ export const lines: Readonly<Record<string, Line>> = {
   "env replay": { args: words("--env household --file traces.jsonl"), code: 1 },
   "wm data": { args: words(`${room} --mix expert:6 --test 0.4 --step-limit 4 --out data`) },
   "wm train": { args: words("--data data --epochs 1 --model.max-context 256 --out world") },
-  "wm scale": {
-    args: words(
-      "--data data --model.start tiny --model.max-context 256 --epochs 1 --max-tokens 4 --evaluation.trajectories 1 --out scale",
-    ),
-  },
   "wm eval fidelity": {
     args: words("--data data --part all --trajectories 1 --model world --max-tokens 4"),
   },
@@ -56,10 +50,6 @@ export const lines: Readonly<Record<string, Line>> = {
     args: words(`--model world ${room} --tasks 1 --step-limit 2 --max-tokens 4`),
   },
   "wm eval verifier": { args: words("--env webshop --policy expert --tasks 1 --budgets 1") },
-  "wm synth": {
-    args: words(`--world world ${room} --episodes 2 --sft.epochs 1 --out synth`),
-    code: 1,
-  },
   "wm forgetting": { args: words("--start exported rwml") },
   "serve model": { args: words("run --port 0"), serves: true },
   "serve retriever": { args: words("--port 0"), serves: true },

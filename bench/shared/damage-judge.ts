@@ -3,8 +3,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Outcome } from "../../src/cli/testing.js";
 import type { RecordedRun } from "../../src/runs/run-folder.js";
-import { type Damage, filesOf } from "./damage-cases.js";
+import { filesOf } from "./damage-cases.js";
 import type { RunToDamage } from "./damage-kinds.js";
+import type { Damage } from "./one-damage.js";
 
 const built = resolve("dist/src");
 

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Random } from "../../src/random.js";
 import { takeLock } from "../../src/runs/run-lock.js";
-import type { Damage } from "./damage-cases.js";
+import type { Damage } from "./one-damage.js";
 
 /** The lock of this process, which lives; it is not touched again. */
 function ownLock(run: string): Buffer {

@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const built = resolve("dist/src");
+await import(join(built, "cli/all-worlds.js"));
 
 /** A way to train. */
 export interface TinyRun {

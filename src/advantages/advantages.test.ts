@@ -50,13 +50,13 @@ function groupOf(index: number, sketches: readonly Sketch[]): Group {
   };
 }
 
-const options = (given: object): AdvantageOptions => advantageOptions.parse(given);
+const options = (given: object): AdvantageOptions => advantageOptions().parse(given);
 const advantagesOf = (group: Group, given: object) =>
   computeAdvantages([group], options(given)).advantages[0]!;
 
 describe("advantageOptions", () => {
   it("default to GRPO as in the reference implementation", () => {
-    expect(advantageOptions.parse(undefined)).toEqual({
+    expect(advantageOptions().parse(undefined)).toEqual({
       name: "grpo",
       per: "step",
       penalty: 0.1,
@@ -70,7 +70,7 @@ describe("advantageOptions", () => {
   });
 
   it("can be set one by one, with help", () => {
-    const settings = settingsOf(advantageOptions, ["advantage"]);
+    const settings = settingsOf(advantageOptions(), ["advantage"]);
     expect(settings[0]).toMatchObject({
       flag: "--advantage.name",
       choices: ["grpo", "rloo", "gigpo", "ppo"],
@@ -134,9 +134,9 @@ describe("an episode whose steps are not listed in the order of time", () => {
     const ordered = computeAdvantages([groupOf(0, [taken])], given, [
       [[0, 3, 1, 2].map((at) => values[at]!)],
     ]);
-    const found = computeAdvantages([groupOf(0, [listed])], given, [[values]]);
-    expect(inTime(found.advantages[0]![0]!)).toEqual(ordered.advantages[0]![0]);
-    expect(inTime(found.returns![0]![0]!)).toEqual(ordered.returns![0]![0]);
+    const computed = computeAdvantages([groupOf(0, [listed])], given, [[values]]);
+    expect(inTime(computed.advantages[0]![0]!)).toEqual(ordered.advantages[0]![0]);
+    expect(inTime(computed.returns![0]![0]!)).toEqual(ordered.returns![0]![0]);
   });
 });
 

@@ -1,5 +1,6 @@
 /** Advantages: how much better each step was than expected, by the chosen estimator. */
 import { z } from "zod";
+import { addedParts, addPart, schemaOfParts } from "../added-parts.js";
 import { UserError } from "../errors.js";
 import { type Episode, type Group, inTime } from "../rollout/episode.js";
 import type { Advantages, Estimator, ScoredGroup, TokenNumbers } from "./estimator.js";
@@ -11,31 +12,32 @@ export type { Advantages, TokenNumbers } from "./estimator.js";
 type Schemas<E> = { -readonly [K in keyof E]: E[K] extends Estimator<infer S> ? S : never };
 
 /** The built-in estimators and, after them, those of plugins. */
-const known: Estimator[] = [...(estimators as unknown as readonly Estimator[])];
+const registered = (): readonly Estimator[] => [
+  ...(estimators as unknown as readonly Estimator[]),
+  ...addedParts<Estimator>("estimators").values(),
+];
 
 const nameOf = ({ settings }: Pick<Estimator, "settings">): string => settings.shape.name.value;
 
 /** The names of the estimators. */
 export function estimatorNames(): readonly AdvantageOptions["name"][] {
-  return known.map(nameOf) as readonly AdvantageOptions["name"][];
+  return registered().map(nameOf) as readonly AdvantageOptions["name"][];
 }
 
-/**
- * Settings of the advantage estimators: types, defaults, help and errors come from here. A plugin's
- * estimator replaces the schema by one that has it too.
- */
-export let advantageOptions = schemaOfAll();
-
-function schemaOfAll() {
-  return z
+/** Settings of the advantage estimators: types, defaults, help and errors come from here. */
+export const advantageOptions = schemaOfParts("estimators", () =>
+  z
     .discriminatedUnion(
       "name",
-      known.map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
+      registered().map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
     )
-    .prefault({ name: estimators[0].settings.shape.name.value });
-}
+    .prefault({ name: estimators[0].settings.shape.name.value }),
+);
 
-export type AdvantageOptions = z.output<ReturnType<typeof schemaOfAll>>;
+export type AdvantageOptions = z.output<ReturnType<typeof advantageOptions>>;
+
+/** The same as a caller gives them: what is left out has its default. */
+export type AdvantageSettings = z.input<ReturnType<typeof advantageOptions>>;
 
 /** Adds an estimator, so that configurations can name it. */
 export function registerEstimator(estimator: Estimator): void {
@@ -45,12 +47,11 @@ export function registerEstimator(estimator: Estimator): void {
     throw new UserError(
       "an estimator consists of settings, a zod object whose name is a z.literal, and estimate(): see groupEstimator",
     );
-  if (known.some((other) => nameOf(other) === name))
+  if (registered().some((other) => nameOf(other) === name))
     throw new UserError(
       `there is an advantage estimator "${name}" already; choose another name than ${estimatorNames().join(", ")}`,
     );
-  known.push(estimator);
-  advantageOptions = schemaOfAll();
+  addPart("estimators", name, estimator);
 }
 
 /**
@@ -58,9 +59,10 @@ export function registerEstimator(estimator: Estimator): void {
  */
 export function computeAdvantages(
   groups: readonly Group[],
-  options: AdvantageOptions,
+  settings: AdvantageSettings,
   values?: TokenNumbers,
 ): Advantages {
+  const options = advantageOptions().parse(settings);
   const whole = groups.map((group) => ({
     group,
     episodes: group.episodes.map((episode) => scored(episode, options)),
@@ -98,7 +100,7 @@ export function usesCritic(options: Pick<AdvantageOptions, "name">): boolean {
 
 /** The estimator that the settings name; its own schema has parsed them. */
 function estimatorOf({ name }: Pick<AdvantageOptions, "name">): Estimator {
-  return known.find((estimator) => nameOf(estimator) === name)!;
+  return registered().find((estimator) => nameOf(estimator) === name)!;
 }
 
 const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], fined: [] };

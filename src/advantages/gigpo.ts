@@ -12,10 +12,10 @@
  */
 import { z } from "zod";
 import type { Episode } from "../rollout/episode.js";
-import { clusterTexts, observationBefore } from "./anchors.js";
 import { commonSettings, GAMMA_HELP, groupEstimator } from "./estimator.js";
 import { grpo } from "./grpo.js";
 import { alongTime, penalties, subtractInside } from "./scores.js";
+import { type ComparableText, comparable, isSimilar } from "./similarity.js";
 import {
   type Normalisation,
   normaliser,
@@ -84,9 +84,36 @@ export function discountedReturns(rewards: readonly number[], gamma: number): re
   return returns;
 }
 
-function anchorsOf(episode: Episode): readonly string[] {
-  if (episode.stop === "broken") return [];
-  return episode.steps.map((_, t) => observationBefore(episode, t));
+/** The observation that each step of an episode acted on. */
+function anchorsOf({ stop, steps, firstObservation }: Episode): readonly string[] {
+  if (stop === "broken") return [];
+  return steps.map(({ seen }, t) => seen ?? steps[t - 1]?.observation ?? firstObservation);
+}
+
+/**
+ * The number of each text's cluster, counted from 0 in order of appearance. Equal texts share one.
+ * Below a similarity of 1, texts are clustered greedily in order, as in the reference
+ * implementation: a text joins the first cluster whose first member is similar enough, or starts a
+ * new one.
+ */
+export function clusterTexts(texts: readonly string[], similarity: number): readonly number[] {
+  const clusterOf = new Map<string, number>();
+  const representatives: ComparableText[] = [];
+  let count = 0;
+  return texts.map((text) => {
+    // Clusters only grow at the end, so an equal text joins the same cluster as before.
+    let cluster = clusterOf.get(text);
+    if (cluster !== undefined) return cluster;
+    if (similarity < 1) {
+      const candidate = comparable(text);
+      cluster = representatives.findIndex((first) => isSimilar(candidate, first, similarity));
+      if (cluster < 0) cluster = representatives.push(candidate) - 1;
+    } else {
+      cluster = count++;
+    }
+    clusterOf.set(text, cluster);
+    return cluster;
+  });
 }
 
 export const gigpoEstimator = groupEstimator(

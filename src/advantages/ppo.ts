@@ -42,7 +42,7 @@ export const ppoEstimator: Estimator<typeof settings> = {
             : subtractInside(episode.rewards, fines[e]!, options);
         // Advantages and targets of a step go together, so that both are listed as the steps are.
         const steps = earned.map((reward, t) => ({ reward, tokens: tokens[t]! }));
-        const found = alongTime(episode, steps, (played) => {
+        const computed = alongTime(episode, steps, (played) => {
           const { advantages, returns } = gae(
             played.map(({ reward }) => reward),
             played.map((step) => step.tokens),
@@ -51,8 +51,8 @@ export const ppoEstimator: Estimator<typeof settings> = {
           return advantages.map((one, t) => ({ advantages: one, returns: returns[t]! }));
         });
         return {
-          advantages: found.map(({ advantages }) => advantages),
-          returns: found.map(({ returns }) => returns),
+          advantages: computed.map(({ advantages }) => advantages),
+          returns: computed.map(({ returns }) => returns),
         };
       });
     });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clusterTexts } from "./anchors.js";
+import { clusterTexts } from "./gigpo.js";
 import { comparable, isSimilar, ratio } from "./similarity.js";
 
 const ratioOf = (a: string, b: string) => ratio(comparable(a), comparable(b));
@@ -115,8 +115,8 @@ describe("clusterTexts", () => {
         (texts, threshold) => {
           const heads: string[] = [];
           const slow = texts.map((text) => {
-            const found = heads.findIndex((head) => ratioOf(text, head) >= threshold);
-            return found >= 0 ? found : heads.push(text) - 1;
+            const cluster = heads.findIndex((head) => ratioOf(text, head) >= threshold);
+            return cluster >= 0 ? cluster : heads.push(text) - 1;
           });
           expect(clusterTexts(texts, threshold)).toEqual(slow);
         },

@@ -9,7 +9,8 @@ import type { Episode } from "../rollout/episode.js";
 import { rollout } from "../rollout/rollout.js";
 import { promptStyle } from "../text/prompt.js";
 import type { Agent } from "./agent.js";
-import { type AgentEnvironment, agentKind } from "./agent-environment.js";
+import type { AgentEnvironment } from "./agent-environment.js";
+import { agentKind } from "./agent-kind.js";
 import { agentPolicy } from "./agent-policy.js";
 import { hermes, scripted } from "./testing.js";
 
@@ -165,8 +166,8 @@ describe("a run", () => {
     ]);
     const [first, left, right] = steps.map(({ sequence }) => sequence!);
     expect(left!.ids.slice(0, first!.ids.length)).toEqual(first!.ids);
-    const said = first!.spans.find(({ kind }) => kind === "action")!.end;
-    expect(right!.ids.slice(0, said)).toEqual(first!.ids.slice(0, said));
+    const end = first!.spans.find(({ kind }) => kind === "action")!.end;
+    expect(right!.ids.slice(0, end)).toEqual(first!.ids.slice(0, end));
     // Listed in the order of time; what the program asked first, and what the fork acted on, is said.
     expect(steps.map(({ time, seen }) => [time, seen])).toEqual([
       [undefined, "go on shelf"],

@@ -16,6 +16,7 @@ import { disregarding, notOwned, runOwned } from "../escaped-errors.js";
 import { type Episode, reasonOf, type Step } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-plan.js";
 import type { Policy } from "../rollout/policy.js";
+import { createScheduler } from "../rollout/scheduler.js";
 import type { TokenForm } from "../text/encode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { CallForm } from "../text/tool.js";
@@ -23,8 +24,6 @@ import type { AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
-import { createLockstep, createSeats } from "./lockstep.js";
-import { isModelFault } from "./model-fault.js";
 import { answerMessage, createSession, type RecordedSession } from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
@@ -37,7 +36,10 @@ export interface AgentPolicyOptions {
   readonly callForm?: CallForm | undefined;
   /** How text becomes tokens. */
   readonly tokens?: TokenForm | undefined;
-  /** Episodes that run in lock-step (default: all of them); with 1, each at its own pace. */
+  /**
+   * Episodes that are played in lock-step (default: all of them). With 1, each has its own pace, and
+   * the engine must put their requests together by itself.
+   */
   readonly batch?: number | undefined;
 }
 
@@ -48,17 +50,24 @@ const MOST_REFUSALS = 100;
 export function agentPolicy(options: AgentPolicyOptions): Policy {
   const { environment, engine, tokenizer, sampling, callForm, tokens } = options;
   let failure: { readonly error: unknown } | undefined;
-  const seats = options.batch === 1 ? createSeats : createLockstep;
-  const lockstep = seats(async (requests) => {
-    // Programs may hide the errors that they get, and the others are not a fair sample.
-    if (failure !== undefined) throw failure.error;
-    try {
-      return await notOwned(() => askEngine(() => engine.sample(requests)));
-    } catch (error) {
-      failure = { error };
-      throw error;
-    }
-  });
+  const asked: ActingEngine = {
+    capabilities: engine.capabilities,
+    async sample(requests) {
+      // A program may hide that the engine failed, and the episodes of the others would be a
+      // biased sample.
+      if (failure !== undefined) throw failure.error;
+      try {
+        return await notOwned(() => askEngine(() => engine.sample(requests)));
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    },
+  };
+  const scheduler = createScheduler(
+    asked,
+    options.batch === 1 ? { pace: "own", batchesItself: true } : { pace: "together" },
+  );
   return {
     name: "agent",
     batch: options.batch ?? Number.POSITIVE_INFINITY,
@@ -67,7 +76,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
     },
     async play(plan) {
       const { limits = DEFAULT_LIMITS } = environment;
-      const seat = lockstep.join();
+      const place = scheduler.join();
       const stop = new AbortController();
       // Every call listens to it: many at once are no leak.
       setMaxListeners(0, stop.signal);
@@ -80,7 +89,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const session = createSession({
         sampler: {
           sample: (request, signal) =>
-            watch.pause(() => seat.sample(request, either(signal, stop.signal))),
+            watch.pause(() => place.sample(request, either(signal, stop.signal))),
         },
         tokenizer,
         maxContext: engine.capabilities.maxContext,
@@ -99,7 +108,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         return episodeOf(environment, session, plan, end);
       } finally {
         watch.stop();
-        seat.leave();
+        place.leave();
         session.end();
         plan.signal?.removeEventListener("abort", interrupt);
         plan.late?.removeEventListener("abort", tooLate);
@@ -198,4 +207,38 @@ function episodeOf(
       ? "the agent did not call the model"
       : "the agent's filter leaves no call to train";
   return { ...broken, steps, error };
+}
+
+/**
+ * What the AI SDK throws about an answer that cannot be used: a failure of the policy, to be learnt
+ * from. Recognised by the SDK's own markers, because it is the user's dependency and not ours.
+ */
+const ABOUT_OUTPUT: readonly string[] = [
+  "AI_NoObjectGeneratedError",
+  "AI_NoOutputGeneratedError",
+  "AI_NoSuchToolError",
+  "AI_InvalidToolInputError",
+  "AI_JSONParseError",
+  "AI_TypeValidationError",
+];
+
+/** Causes of causes that are looked at: an error may be its own cause. */
+const DEEPEST = 10;
+
+/** Whether the output of the model of this name caused an error, itself or as its cause. */
+export function isModelFault(error: unknown, modelId: string): boolean {
+  let at = error;
+  for (let depth = 0; depth < DEEPEST && at instanceof Error; depth++, at = at.cause) {
+    if (!isMarked(at, "vercel.ai.error")) continue;
+    // Another model may have been asked too, such as a judge.
+    const { response } = at as { readonly response?: { readonly modelId?: unknown } };
+    const isOurs = response?.modelId === undefined || response.modelId === modelId;
+    // What else the SDK refuses, the program gave it: a bad prompt is caused by a validation, too.
+    return isOurs && ABOUT_OUTPUT.some((name) => isMarked(at, `vercel.ai.error.${name}`));
+  }
+  return false;
+}
+
+function isMarked(error: unknown, marker: string): boolean {
+  return (error as Readonly<Record<symbol, unknown>>)[Symbol.for(marker)] === true;
 }

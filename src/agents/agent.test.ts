@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Agent, isAgent, textsOf } from "./agent.js";
-import { type AgentEnvironment, agentKind, isAgentKind } from "./agent-environment.js";
+import type { AgentEnvironment } from "./agent-environment.js";
+import { agentKind, isAgentKind } from "./agent-kind.js";
 
 const agent: Agent = { tasks: { train: [{ id: "a" }, {}] }, run: () => "", reward: () => 0 };
 const open = (changes: object = {}): AgentEnvironment =>

@@ -11,11 +11,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Engine } from "../engine/engine.js";
 import { pawlModel } from "./ai-sdk-model.js";
+import { directly, look, overfitEngine, question, TURNS } from "./overfit-model-testing.js";
 import { createSession, type RecordedSession } from "./session.js";
-import { directly, look, question, TURNS, taughtEngine } from "./taught-model-testing.js";
 import { hermes, scriptedSession, tools } from "./testing.js";
 
-// The schema that the model was taught with.
+// The schema that the model has learnt.
 const looking = tool({
   description: tools[0]!.description,
   inputSchema: jsonSchema<{ place: string }>(tools[0]!.parameters),
@@ -25,7 +25,7 @@ const strict = tool({ inputSchema: z.object({ place: z.string() }), execute: asy
 
 let engine: Engine;
 beforeAll(async () => {
-  engine = await taughtEngine();
+  engine = await overfitEngine();
 });
 afterAll(() => engine.dispose());
 
@@ -84,11 +84,11 @@ describe("a program of the AI SDK", () => {
 
   it("may have its model straight from an engine, one for each conversation", async () => {
     const source = { engine, tokenizer: hermes, maxTokens: 128, temperature: 0.3 };
-    const models = [1, 2].map((seed) => pawlModel({ ...source, seed }, "taught"));
+    const models = [1, 2].map((seed) => pawlModel({ ...source, seed }, "overfit"));
     const common = { tools: { look: looking }, stopWhen: stepCountIs(TURNS + 2), prompt: question };
     const answers = await Promise.all(models.map((model) => generateText({ model, ...common })));
     expect(answers.map(({ text }) => text)).toEqual(["enough", "enough"]);
-    expect(answers[0]!.response.modelId).toBe("taught");
+    expect(answers[0]!.response.modelId).toBe("overfit");
     for (const { session } of models) await expectExact(session);
   });
 

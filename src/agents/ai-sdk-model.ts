@@ -4,11 +4,11 @@
  * parts.
  */
 import type { Engine } from "../engine/engine.js";
+import { createScheduler, type Sampler } from "../rollout/scheduler.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { requestOf } from "./ai-sdk-request.js";
 import type { AnswerPart, ModelCall, ModelResult, StreamPart } from "./ai-sdk-types.js";
-import { createBatcher } from "./batcher.js";
-import type { ChatAnswer, Sampler } from "./chat.js";
+import type { ChatAnswer } from "./chat.js";
 import { createSession, type RecordedSession } from "./session.js";
 
 /** A language model for the AI SDK. */
@@ -71,13 +71,13 @@ export function pawlModel(source: RecordedSession | ModelSource, modelId = "poli
   };
 }
 
-const batchers = new WeakMap<Engine, Sampler>();
+const schedulers = new WeakMap<Engine, Sampler>();
 
 /** A session over an engine, which all its sessions ask through one queue. */
 function sessionOf(source: ModelSource): RecordedSession {
   const { engine, tokenizer, maxTokens = 1024, temperature = 1, seed = 0 } = source;
-  const sampler = batchers.get(engine) ?? createBatcher(engine);
-  batchers.set(engine, sampler);
+  const sampler = schedulers.get(engine) ?? createScheduler(engine, { pace: "served" });
+  schedulers.set(engine, sampler);
   const { maxContext } = engine.capabilities;
   return createSession({
     ...{ sampler, tokenizer, maxContext, seed },
@@ -89,12 +89,12 @@ const REASONS = { stop: "stop", length: "length", calls: "tool-calls" } as const
 
 function resultOf(answer: ChatAnswer): Omit<ModelResult, "warnings"> {
   const { text, reasoning, calls, stop, promptTokens, tokens, logprobs, malformed } = answer;
-  const said = (type: "text" | "reasoning", words: string | undefined): AnswerPart[] =>
+  const textPart = (type: "text" | "reasoning", words: string | undefined): AnswerPart[] =>
     words === undefined || words === "" ? [] : [{ type, text: words }];
   return {
     content: [
-      ...said("reasoning", reasoning),
-      ...said("text", text),
+      ...textPart("reasoning", reasoning),
+      ...textPart("text", text),
       ...calls.map(
         (call): AnswerPart => ({
           type: "tool-call",

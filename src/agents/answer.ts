@@ -56,20 +56,20 @@ export function answerOf(
   { tokens, logprobs, stopReason }: Sample,
   { prompt, tools, form, index }: Asked,
 ): ChatAnswer {
-  const said: ParsedAnswer =
+  const parsed: ParsedAnswer =
     tools === undefined ? { ...splitReasoning(response), calls: [] } : parseAnswer(response, form);
-  const calls = said.calls.map((call, at) => ({
+  const calls = parsed.calls.map((call, at) => ({
     id: callId(index, at),
     tool: call.tool,
     arguments: JSON.stringify(call.arguments),
   }));
   const unknown = calls.find(({ tool }) => !tools!.some(({ name }) => name === tool));
   const malformed =
-    said.problem ??
+    parsed.problem ??
     (unknown && `There is no tool ${unknown.tool}; expected one of ${namesOf(tools!)}.`);
   return {
-    text: said.text,
-    ...(said.reasoning !== undefined && { reasoning: said.reasoning }),
+    text: parsed.text,
+    ...(parsed.reasoning !== undefined && { reasoning: parsed.reasoning }),
     calls,
     stop: stopReason === "length" ? "length" : calls.length > 0 ? "calls" : "stop",
     ...(malformed !== undefined && { malformed }),

@@ -3,7 +3,6 @@
  * SDK model and the HTTP endpoint both translate their dialect to these types, and a session
  * records what was sampled.
  */
-import type { Sample, SampleRequest } from "../engine/engine.js";
 import type { Tool } from "../text/tool.js";
 
 /** A tool call that the model wrote or a client repeats. */
@@ -37,12 +36,6 @@ export interface ChatRequest {
   /** Texts after which the answer ends; they are not part of it. */
   readonly stop?: readonly string[];
   readonly seed?: number;
-}
-
-/** Samples one continuation at a time for many callers, as a queue in front of an engine does. */
-export interface Sampler {
-  /** An aborted request is rejected at once. */
-  sample(request: Omit<SampleRequest, "count">, signal?: AbortSignal): Promise<Sample>;
 }
 
 /** The model's answer, in words and in the tokens that were sampled. */

@@ -8,7 +8,7 @@ import {
   TypeValidationError,
 } from "ai";
 import { expect, it } from "vitest";
-import { isModelFault } from "./model-fault.js";
+import { isModelFault } from "./agent-policy.js";
 
 const noObject = (modelId: string): Error =>
   new NoObjectGeneratedError({

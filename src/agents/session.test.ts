@@ -142,10 +142,10 @@ describe("a session", () => {
 
   it("writes the reasoning of an answer that was not sampled here, and none where there is none", async () => {
     const { session } = scriptedSession(["on", "on"]);
-    const said = (reasoning: object) =>
+    const chat = (reasoning: object) =>
       [user("go"), { role: "assistant", content: "on", ...reasoning }, user("and?")] as const;
-    await session.ask({ messages: said({ reasoning: "so" }) });
-    await session.ask({ messages: said({}) });
+    await session.ask({ messages: chat({ reasoning: "so" }) });
+    await session.ask({ messages: chat({}) });
     const [thought, plainly] = session.calls.map(({ prompt }) => hermes.decode(prompt.ids));
     expect(thought).toContain("<think>\nso\n</think>\n\non");
     expect(plainly).not.toContain("<think>");
@@ -161,8 +161,9 @@ describe("a session", () => {
     const [first, ...forks] = session.calls;
     expect(forks.map(({ parent }) => parent)).toEqual([first, first]);
     expect(first!.replies).toEqual([user("left")]);
-    const said = [...first!.prompt.ids, ...first!.sample.tokens];
-    for (const { prompt } of asked.slice(1)) expect(isPrefix(said, Array.from(prompt))).toBe(true);
+    const answered = [...first!.prompt.ids, ...first!.sample.tokens];
+    for (const { prompt } of asked.slice(1))
+      expect(isPrefix(answered, Array.from(prompt))).toBe(true);
   });
 
   it("renders the conversation whole where the template forgets, and still observes", async () => {
@@ -214,12 +215,12 @@ describe.skipIf(qwen === undefined)("with Qwen's chat template (PAWL_QWEN_TOKENI
     const tokenizer = await loadTokenizer(qwen!);
     const calls = ["a", "b"].map((place) => ({ name: "look", arguments: { place } }));
     // As the template writes them, so that what was sampled and what it renders can be compared.
-    const said = calls.map(
+    const written = calls.map(
       ({ name, arguments: { place } }) => `<tool_call>
 {"name": "${name}", "arguments": {"place": "${place}"}}
 </tool_call>`,
     );
-    const { session, asked } = scriptedSession([said.join("\n"), "Two."], { tokenizer });
+    const { session, asked } = scriptedSession([written.join("\n"), "Two."], { tokenizer });
     let messages: readonly ChatMessage[] = opening;
     const answer = await session.ask({ messages, tools });
     messages = [...messages, repeated(answer), ...results(answer, "seen")];
@@ -317,9 +318,9 @@ describe("what a session refuses", () => {
   it("conversations that cannot be answered", async () => {
     const { session } = scriptedSession([]);
     await expect(session.ask({ messages: [] })).rejects.toThrow("there is none");
-    const said: ChatMessage = { role: "assistant", content: "go" };
-    await expect(session.ask({ messages: [...opening, said] })).rejects.toThrow("the assistant's");
-    const bad = { ...said, calls: [{ id: "x1", tool: "look", arguments: "{" }] };
+    const last: ChatMessage = { role: "assistant", content: "go" };
+    await expect(session.ask({ messages: [...opening, last] })).rejects.toThrow("the assistant's");
+    const bad = { ...last, calls: [{ id: "x1", tool: "look", arguments: "{" }] };
     await expect(session.ask({ messages: [...opening, bad, user("?")] })).rejects.toThrow(
       "call x1: its arguments are not JSON",
     );

@@ -9,6 +9,7 @@
  */
 import type { Sample, SampleRequest } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
+import type { Sampler } from "../rollout/scheduler.js";
 import { hasThought } from "../text/conversation.js";
 import { appendResponse, type TokenForm } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
@@ -17,7 +18,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import type { CallForm, Tool } from "../text/tool.js";
 import { callFormOf } from "../text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
-import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Sampler } from "./chat.js";
+import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession } from "./chat.js";
 import {
   chatConversation,
   continueWith,
@@ -109,10 +110,13 @@ export function createSession(options: SessionOptions): RecordedSession {
   const parentOf = (messages: readonly ChatMessage[], tools: string): OpenCall | undefined => {
     let best: OpenCall | undefined;
     for (const call of calls) {
-      const said = messages[call.messages.length];
-      if (said === undefined || toolsOf.get(call) !== tools) continue;
+      const repeated = messages[call.messages.length];
+      if (repeated === undefined || toolsOf.get(call) !== tools) continue;
       if (best !== undefined && call.messages.length < best.messages.length) continue;
-      if (isSameMessage(answerMessage(call.answer), said) && beginsWith(messages, call.messages))
+      if (
+        isSameMessage(answerMessage(call.answer), repeated) &&
+        beginsWith(messages, call.messages)
+      )
         best = call;
     }
     return best;

@@ -1,9 +1,10 @@
-/** Stand-ins for tests: a sampler that says what it is told, and conversations with it. */
+/** Stand-ins for tests: a sampler that says what a test gives it, and conversations with it. */
 import type { Sample, SampleRequest } from "../engine/engine.js";
+import type { Sampler } from "../rollout/scheduler.js";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { Tool } from "../text/tool.js";
-import type { ChatAnswer, ChatMessage, Sampler } from "./chat.js";
+import type { ChatAnswer, ChatMessage } from "./chat.js";
 import { createSession, type RecordedSession, type SessionOptions } from "./session.js";
 
 /** The tools of the tests' conversations. */
@@ -70,8 +71,8 @@ export function scripted(
     async sample(request): Promise<Sample> {
       const text = texts[asked.push(request) - 1] ?? "enough";
       const cut = text.endsWith("…");
-      const said = tokenizer.encode(cut ? text.slice(0, -1) : text, { plain: true });
-      const tokens = cut ? said : [...said, tokenizer.endId!];
+      const words = tokenizer.encode(cut ? text.slice(0, -1) : text, { plain: true });
+      const tokens = cut ? words : [...words, tokenizer.endId!];
       const logprobs = tokens.map((_, at) => -1 - at / 100);
       return { tokens, logprobs, stopReason: cut ? "length" : "stop" };
     },

@@ -30,7 +30,7 @@ export interface GradientShares {
 
 /** The losses to compare, with ρ and mask if they have them. */
 export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
-  const base = pawOptions.parse({ rho });
+  const base = pawOptions().parse({ rho });
   const others = worldLossNames()
     .filter((loss) => loss !== "cmae")
     .sort();

@@ -1,6 +1,6 @@
 /** The option --agent FILE, which stands for a plugin and its environment (`command-plugins.ts`). */
 import { z } from "zod";
-import { isAgentKind } from "../agents/agent-environment.js";
+import { isAgentKind } from "../agents/agent-kind.js";
 import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
 import { agentSettings } from "../train/train-agent.js";

@@ -11,15 +11,16 @@ import { writeResults } from "../bench/write-results.js";
 import { builtFile } from "../calls.js";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
-import { findEnvKind } from "../envs/registry.js";
 import { isRemote } from "../train/engines.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { comparisonProgress } from "./comparison-progress.js";
 import { recipeOf } from "./default-recipe.js";
+import { envKindOf, envNameOf } from "./env-options.js";
 import { type Io, note, print, warn } from "./io.js";
 import { createServerPool, SERVER_LOGS, type ServerPool } from "./server-pool.js";
 import { serverSettings } from "./server-settings.js";
 import { findTorchPython } from "./torch-server.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
 const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
   entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
@@ -58,15 +59,14 @@ export const benchObservations = defineCommand({
     ...listed(Object.entries(startParts)),
   ].join("\n"),
   base({ peek }) {
-    const env = peek("train.env.name") ?? "household";
+    const env = envNameOf(peek, "train.env.name");
     const { content, ...recipe } =
-      env === "household"
+      env === DEFAULT_WORLD
         ? { path: "recipes/quick.ts", content: quick, file: "instead" as const }
         : recipeOf(env, (path) => peek(`train.${path}`));
     return { ...recipe, content: { train: content } };
   },
-  options: (peek) =>
-    comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")).extend(servers),
+  options: (peek) => comparisonOptions(envKindOf(peek, "train.env.name")).extend(servers),
   examples: [
     ["pawl bench observations --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],
     [

@@ -9,6 +9,7 @@ export const check = defineCommand({
   name: "check",
   summary: "verify a run folder: records, metrics, checkpoints",
   plugins: "none",
+  worlds: "none",
   positionals: "RUN",
   details:
     "Reads everything and compares checksums; changes nothing. Exit code 1 if something is damaged or lost.",

@@ -90,20 +90,21 @@ export const playConditions = (): readonly Applies<Playing>[] => [
   ...settingConditions(),
 ];
 
-const playSettings = z.object({
-  ...checkpointOptions,
-  prompt: promptOptions,
-  policy: policyConfig.optional(),
-  split: z.string().optional(),
-});
+const playSettings = () =>
+  z.object({
+    ...checkpointOptions,
+    prompt: promptOptions(),
+    policy: policyConfig().optional(),
+    split: z.string().optional(),
+  });
 
 /** Refuses settings that were given and have no effect when a policy or a checkpoint plays. */
 export function refuseIgnoredPlaying(
-  settings: z.output<typeof playSettings> & Playing,
+  settings: z.output<ReturnType<typeof playSettings>> & Playing,
   { given, placeOf }: Pick<GivenOptions, "given" | "placeOf">,
 ): void {
   const conditions = playConditions();
-  refuseIgnoredSettings(playSettings, settings, { given, placeOf, conditions });
+  refuseIgnoredSettings(playSettings(), settings, { given, placeOf, conditions });
 }
 
 /** The settings of the checkpoint's run, if it belongs to one. */

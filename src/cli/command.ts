@@ -69,6 +69,11 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
    * add. `none`: it only reads records, and runs nobody's code. It may depend on the line.
    */
   readonly plugins?: "load" | "none" | ((args: readonly string[]) => "load" | "none");
+  /**
+   * Which worlds it may open: `named`, those that its line, its file and the runs there name; `any`
+   * (the default); or `none`, since it only reads records.
+   */
+  readonly worlds?: "named" | "any" | "none";
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
   /** Lower-priority settings; may reject some of the given ones. */

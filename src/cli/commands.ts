@@ -1,21 +1,6 @@
 /** All commands, in the order in which help lists them. */
 import type { CommandEntry } from "./command-entry.js";
 
-/** These read records and need no world. */
-const WITHOUT_WORLDS = new Set(["runs", "check", "show", "completion", "complete"]);
-
-/** World models are environments too, which any other command may be given. */
-const withSimulator = (entry: CommandEntry): CommandEntry =>
-  WITHOUT_WORLDS.has(entry.name)
-    ? entry
-    : {
-        ...entry,
-        load: async () => {
-          await import("../worldmodel/simulator-kind.js");
-          return entry.load();
-        },
-      };
-
 /** The commands of `pawl`. */
 export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
@@ -40,10 +25,6 @@ export const commands: readonly CommandEntry[] = [
     name: "bench observations",
     load: async () => (await import("./bench-observations.js")).benchObservations,
   },
-  {
-    name: "bench gradients",
-    load: async () => (await import("./bench-gradients.js")).benchGradients,
-  },
   { name: "show", load: async () => (await import("./show.js")).show },
   { name: "env list", load: async () => (await import("./env-list.js")).envList },
   { name: "env info", load: async () => (await import("./env-info.js")).envInfo },
@@ -54,7 +35,6 @@ export const commands: readonly CommandEntry[] = [
   { name: "env replay", load: async () => (await import("./env-replay.js")).envReplay },
   { name: "wm data", load: async () => (await import("./wm-data.js")).wmData },
   { name: "wm train", load: async () => (await import("./wm-train.js")).wmTrain },
-  { name: "wm scale", load: async () => (await import("./wm-scale.js")).wmScale },
   {
     name: "wm eval fidelity",
     load: async () => (await import("./wm-eval-fidelity.js")).wmEvalFidelity,
@@ -67,8 +47,6 @@ export const commands: readonly CommandEntry[] = [
     name: "wm eval verifier",
     load: async () => (await import("./wm-eval-verifier.js")).wmEvalVerifier,
   },
-  { name: "wm synth", load: async () => (await import("./wm-synth.js")).wmSynth },
-  { name: "wm warm-start", load: async () => (await import("./wm-warm-start.js")).wmWarmStart },
   { name: "wm threshold", load: async () => (await import("./wm-threshold.js")).wmThreshold },
   { name: "wm forgetting", load: async () => (await import("./wm-forgetting.js")).wmForgetting },
   { name: "serve engine", load: async () => (await import("./serve-engine.js")).serveEngine },
@@ -81,4 +59,4 @@ export const commands: readonly CommandEntry[] = [
     name: "complete",
     load: async () => (await import("./completion.js")).completeCommand(() => commands),
   },
-].map(withSimulator);
+];

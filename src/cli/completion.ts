@@ -5,6 +5,7 @@ import { type Setting, settingsOf } from "../config/settings.js";
 import { hasManifest } from "../runs/manifest.js";
 import { type Command, defineCommand, exitCodes } from "./command.js";
 import { type CommandEntry, findCommand } from "./command-entry.js";
+import { loadCommandWorlds } from "./command-worlds.js";
 import { print } from "./io.js";
 
 /** The scripts ask `pawl complete` for the candidates, so they never grow stale. */
@@ -30,6 +31,7 @@ export const completion = defineCommand({
   name: "completion",
   summary: "print a completion script for bash, zsh or fish",
   plugins: "none",
+  worlds: "none",
   positionals: "SHELL",
   options: () => z.strictObject({}),
   examples: [
@@ -56,6 +58,7 @@ export const completeCommand = (commands: () => readonly CommandEntry[]) =>
     name: "complete",
     summary: "list what may follow on a command line (used by the completion scripts)",
     plugins: "none",
+    worlds: "none",
     positionals: "WORD…",
     options: () => z.strictObject({}),
     examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
@@ -73,6 +76,7 @@ export async function candidates(
   const begun = words.at(-1) ?? "";
   const before = words.slice(0, -1);
   const command = await findCommand(commands, before)?.load();
+  if (command !== undefined) await loadCommandWorlds(command, before);
   const all = command === undefined ? nextNames(commands, before) : afterCommand(command, before);
   return [...new Set(all)].filter((candidate) => candidate.startsWith(begun)).sort();
 }

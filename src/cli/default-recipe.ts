@@ -1,7 +1,6 @@
 /** Default settings: a recipe for each environment. */
 import { common } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
-import { officialWebshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
@@ -14,24 +13,22 @@ import { agentSettings } from "../train/train-agent.js";
 import { simulator } from "../worldmodel/simulator-kind.js";
 import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
+import { envNameOf } from "./env-options.js";
+import { isWithoutRun } from "./model-name.js";
 import { ownedRecipe } from "./owned-recipe.js";
 import { simulatorRecipe } from "./simulator-recipe.js";
-
-/** Models that are named by a word, and belong to no run. */
-const NO_RUN = ["tiny", "small", "base", "served"];
+import { DEFAULT_WORLD } from "./worlds.js";
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */
 export function defaultRecipe({ peek, file }: Given): Base | undefined {
-  return file === undefined ? recipeOf(peek("env.name") ?? "household", peek) : undefined;
+  return file === undefined ? recipeOf(envNameOf(peek), peek) : undefined;
 }
 
 /** The recipe of an environment by name, including a user's own. */
 export function recipeOf(name: string, peek: Peek): Base {
   if (name === simulator.name)
     return { ...simulatorRecipe(peek, (world) => recipeOf(world, peek).content), file: "instead" };
-  if (name === "webshop" && hasFiles(peek, "WEBSHOP_DATA"))
-    return { path: ownedRecipe("webshop")!.path, content: officialWebshop, file: "instead" };
-  const own = name === "search" && hasFiles(peek, "SEARCHQA_DATA") ? undefined : ownedRecipe(name);
+  const own = ownedRecipe(name, (variable) => hasFiles(peek, variable));
   return { ...(own ?? ownRecipe(name, peek)), file: "instead" };
 }
 
@@ -47,7 +44,7 @@ function hasFiles(peek: Peek, variable: string): boolean {
  */
 export function recipeOfStart(given: Given): Base | undefined {
   const start = given.peek("model.start");
-  if (given.file !== undefined || start === undefined || NO_RUN.includes(start)) return undefined;
+  if (given.file !== undefined || start === undefined || isWithoutRun(start)) return undefined;
   const config = settingsOfModel(start);
   const name = String(config?.env.name);
   if (config === undefined || (given.peek("env.name") ?? name) !== name) return undefined;
@@ -73,10 +70,10 @@ export function quickRecipe({ peek, file }: Given): Base {
     throw new ConfigError(
       `--quick stands for the settings of recipes/quick.ts, and ${other} gives others: leave one of them out.`,
     );
-  const env = peek("env.name") ?? "household";
-  if (env !== "household")
+  const env = envNameOf(peek);
+  if (env !== DEFAULT_WORLD)
     throw new ConfigError(
-      `--quick is a smaller household world, and --env names ${env}: leave one of them out.`,
+      `--quick is a smaller ${DEFAULT_WORLD} world, and --env names ${env}: leave one of them out.`,
     );
   return { path: "recipes/quick.ts", content: quick, file: "instead" };
 }

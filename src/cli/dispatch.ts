@@ -23,6 +23,7 @@ import { didYouMean } from "../text/nearest.js";
 import { type Call, type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
 import { loadCommandPlugins, runsNamedIn } from "./command-plugins.js";
+import { loadCommandWorlds } from "./command-worlds.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, note, print } from "./io.js";
@@ -88,6 +89,7 @@ async function runCommand(
     { command, paths, args: given, file: read },
     io,
   );
+  await loadCommandWorlds(command, [flagArgs, file?.content], runsNamedIn(flagArgs, file));
   const files = file === undefined ? [] : [file];
   const base = command.base?.({ peek: peekInto(flagArgs, files), file });
   const layers =
@@ -148,6 +150,7 @@ async function helpAbout(words: readonly string[], io: Io): Promise<string> {
       ? familyHelp(words, family, io)
       : programHelp(await loadCommands(commands), io);
   }
+  await loadCommandWorlds(command, words);
   const [topic] = words.slice(command.name.split(" ").length);
   const peek = () => undefined;
   return commandHelp(command, peek, io, {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { settingsOf } from "../config/settings.js";
+import { envConfig } from "../envs/config.js";
 import { EnvError, type Environment } from "../envs/env.js";
-import { type EnvConfig, envConfig, openEnvironment } from "../envs/open.js";
+import { type EnvConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";

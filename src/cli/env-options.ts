@@ -1,12 +1,21 @@
-/** The `--env` options that commands share. */
+/** The environment that the command line or the configuration names, and its options. */
 import type { z } from "zod";
-import { envConfig } from "../envs/open.js";
+import { envConfig } from "../envs/config.js";
+import type { EnvKind } from "../envs/env.js";
 import { findEnvKind } from "../envs/registry.js";
 import type { Peek } from "./command.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
-const DEFAULT_ENV = "household";
+/** Where `env` stands among a command's settings. */
+const NAME = "env.name";
 
-/** The options of the environment that the command line or the configuration names. */
-export function envOptions(peek: Peek, path = "env.name"): z.ZodPrefault<z.ZodObject> {
-  return envConfig(findEnvKind(peek(path) ?? DEFAULT_ENV)).prefault({});
+/** Its name. */
+export const envNameOf = (peek: Peek, path = NAME): string => peek(path) ?? DEFAULT_WORLD;
+
+/** Its kind. */
+export const envKindOf = (peek: Peek, path = NAME): EnvKind => findEnvKind(envNameOf(peek, path));
+
+/** The options of that kind. */
+export function envOptions(peek: Peek): z.ZodPrefault<z.ZodObject> {
+  return envConfig(envKindOf(peek)).prefault({});
 }

@@ -39,7 +39,7 @@ export const envPrompt = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
-      prompt: promptOptions
+      prompt: promptOptions()
         .extend({
           style: z.enum(styles).optional().describe("show this style only (default: all of them)"),
         })

@@ -79,13 +79,16 @@ it("writes a card with what was played, and compares two by their tasks", async 
 
 it.each([
   [["--compare", "nowhere"], "--compare: expected two evaluations"],
-  [["--compare", "nowhere", "src"], "nowhere does not exist: expected a run folder of pawl eval"],
-  [["--compare", "src", "src"], "src has no card.json"],
+  [
+    ["--compare", "nowhere", "recipes"],
+    "nowhere does not exist: expected a run folder of pawl eval",
+  ],
+  [["--compare", "recipes", "recipes"], "recipes has no card.json"],
   [["--compare", "a", "b", "--split", "train"], "unknown option --split"],
   [["runs/x"], 'unexpected "runs/x": a model is given with --checkpoint'],
   [["--split", "nowhere"], 'household has no split "nowhere"'],
   [["--checkpoint", "nowhere"], "nowhere holds no model: expected a run folder"],
-  [["--checkpoint", "src", "--policy", "random"], "src holds no model"],
+  [["--checkpoint", "recipes", "--policy", "random"], "recipes holds no model"],
   [["--tasks", "0"], "--tasks: expected at least 1"],
   [["--trials", "0"], "--trials: expected at least 1"],
   [

@@ -2,8 +2,7 @@ import { z } from "zod";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Environment } from "../envs/env.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { openEnvironment } from "../envs/open.js";
 import { collectOutcomes, makeCard } from "../evaluation/card.js";
 import { writeCard } from "../evaluation/card-file.js";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
@@ -24,6 +23,7 @@ import {
   settingsOfCheckpoint,
 } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
+import { envOptions } from "./env-options.js";
 import { compareEvaluations, compareOptions } from "./eval-compare.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
 import { askPerson } from "./human.js";
@@ -35,9 +35,9 @@ const count = z.int().min(1);
 /** The settings of an evaluation. */
 const evaluateOptions = (peek: Peek) =>
   z.strictObject({
-    env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+    env: envOptions(peek),
     agent: agentOption,
-    policy: policyConfig.optional(),
+    policy: policyConfig().optional(),
     ...checkpointOptions,
     split: z.string().default("valid_seen").describe("split to take tasks from"),
     tasks: count.optional().describe("maximum number of tasks (default: all)"),
@@ -47,7 +47,7 @@ const evaluateOptions = (peek: Peek) =>
       .describe(
         "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
       ),
-    prompt: promptOptions.prefault({}),
+    prompt: promptOptions().prefault({}),
     stepLimit: count
       .optional()
       .describe("maximum steps per episode (default: the environment's limit)"),

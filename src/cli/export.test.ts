@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { worldTexts } from "../../tests/helpers/small-world.js";
-import { learn, toy } from "../engine/conformance-tools.js";
+import { learn, toy } from "../engine/conformance-tools-testing.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
 import { startTestServer, type TestServer } from "../engine/remote/server-testing.js";
@@ -66,7 +66,7 @@ it.each([
   [[], "pawl export needs a run or a model and an output"],
   [[trained], "pawl export needs a run or a model and an output"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
-  [[trained, "--out", "src"], "--out: src is not empty; name a new folder"],
+  [[trained, "--out", "recipes"], "--out: recipes is not empty; name a new folder"],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["export", ...args]);
   expect(stderr).toContain(message);

@@ -9,21 +9,30 @@ const help = async (...args: string[]) => (await runCli(args)).stdout;
 /** The text with its line breaks undone. */
 const flat = (text: string): string => text.replace(/\s+/g, " ");
 
-it("shows the common options first, and every option under headings with --help all", async () => {
+it("shows the common options first, and the others by group with --help all", async () => {
   const short = await help("train", "--help");
   expect(short).not.toContain("--optimizer.beta1");
   expect(short.match(/^ {2}--/gm)!.length).toBeLessThan(24);
   expect(flat(short)).toMatch(/\d+ more options: pawl train --help all/);
   const all = await help("train", "--help", "all");
-  expect(all).toMatch(/^--optimizer\.…$/m);
-  expect(flat(all)).toMatch(/--optimizer\.beta1 NUMBER Adam β₁ \(default: 0\.9\)/);
+  expect(all.match(/^ {2}--(?!.*…)/gm)!.length).toBeLessThanOrEqual(60);
+  expect(flat(all)).toMatch(/--optimizer\.… AdamW and the learning-rate schedule \(7\)/);
   expect(await help("help", "train", "all")).toBe(all);
+  const group = await help("train", "--help", "optimizer");
+  expect(group).toContain("--optimizer.…: AdamW and the learning-rate schedule");
+  expect(flat(group)).toMatch(/--optimizer\.beta1 NUMBER Adam β₁ \(default: 0\.9\)/);
+  expect(group).not.toContain("--warm-start");
+  expect(await help("train", "--help", "warm-start")).toContain("--warm-start.sft.optimizer.beta1");
+});
+
+it("lists every option of commands that have few, under headings", async () => {
+  expect(await help("rollout", "--help", "all")).toMatch(/^--policy\.…$/m);
 });
 
 it("shows the values that hold: the recipe's, and lists", async () => {
   const household = flat(await help("train", "--help", "all"));
   expect(household).toMatch(/--updates NUMBER number of RL updates \(default: 105\)/);
-  expect(household).toMatch(
+  expect(flat(await help("train", "--help", "evaluation"))).toMatch(
     /splits to evaluate on; needs evaluation.every above 0 \(default: valid_seen,valid_unseen\)/,
   );
   const desk = flat(await help("train", "--env", "desk", "--help"));

@@ -1,18 +1,21 @@
 /** The text of `--help`, generated from the commands and their schemas. */
 import { type Applies, DEFAULT, describedWith } from "../config/applies.js";
 import type { ConfigLayer } from "../config/resolve.js";
-import { type Setting, SHORT_KEY, settingsOf } from "../config/settings.js";
+import { flagOf, type Setting, SHORT_KEY, settingsOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import type { Command, Peek } from "./command.js";
 import type { Io } from "./io.js";
+import { groupsOf, settingGroups } from "./setting-groups.js";
 import { widthOf, wrap, wrapParagraphs } from "./wrap.js";
 
 /** Commands with more options than this show the common ones first. */
 const LONG_LIST = 20;
+/** Of more than this, `--help all` names groups of settings instead of listing all. */
+const MOST_LISTED = 60;
 /** The column in which descriptions begin, at most. */
 const DESCRIPTIONS_AT = 34;
 
-/** What of a command's options to show: `all`, those that mention a word, or the common ones. */
+/** What of a command's options to show: `all`, a group, those that mention a word, or the common ones. */
 export interface HelpOptions {
   readonly topic?: string | undefined;
   /** Settings beneath the given ones, such as a recipe's: the values that really hold. */
@@ -44,7 +47,10 @@ export function programHelp(commands: readonly Command[], io: Io): string {
         ],
         ["pawl play", "play a household task yourself"],
         ["pawl rollout", "watch the expert play and record it to a run folder"],
-        ["pawl COMMAND --help", "one command; --help all shows every option, --help WORD searches"],
+        [
+          "pawl COMMAND --help",
+          "one command; --help all shows all its options, --help WORD searches",
+        ],
       ],
       io,
     ),
@@ -90,16 +96,17 @@ export function commandHelp(
   const rules = command.applies?.() ?? [];
   const rowOf = (setting: Setting): Row => [usageOf(setting), describe(setting, layers, rules)];
   if (topic !== undefined && topic !== "all") {
-    const mention = (row: Row): boolean =>
-      row.some((text) => text.toLowerCase().includes(topic.toLowerCase()));
-    const found = [...settings.map(rowOf), ...globalsBeside(command, settings)].filter(mention);
-    return [
-      bold(`Options of pawl ${command.name} that mention "${topic}"`),
-      ...(found.length === 0 ? ["  none; --help all shows every option"] : columnsOf(found, io)),
-    ].join("\n");
+    const { title, rows } = rowsAbout(topic, settings, command, rowOf);
+    const lines =
+      rows.length === 0 ? ["  none; --help all shows every option"] : columnsOf(rows, io);
+    return [bold(title), ...lines].join("\n");
   }
+  const common = commonOf(command, settings);
   const short = topic === undefined && settings.length > LONG_LIST;
-  const shown = short ? commonOf(command, settings) : settings;
+  const grouped = !short && settings.length > MOST_LISTED;
+  const isListed = (setting: Setting): boolean =>
+    groupsOf(setting.path).length === 0 || common.includes(setting);
+  const shown = short ? common : grouped ? settings.filter(isListed) : settings;
   const hidden = settings.length - shown.length;
   const name = `pawl ${command.name}`;
   const [title = "", ...more] = wrap(`${name}: ${command.summary}`, widthOf(io.stdout.columns));
@@ -111,17 +118,68 @@ export function commandHelp(
       : ["", ...wrapParagraphs(command.details, widthOf(io.stdout.columns))]),
     ...["", bold("Usage"), `  ${usage}`],
     ...optionLines(command, shown, rowOf, io),
-    ...(hidden === 0
-      ? []
-      : [
+    ...(grouped ? groupLines(settings, io) : []),
+    ...(short && hidden > 0
+      ? [
           "",
           ...wrap(
-            `${hidden} more options: pawl ${command.name} --help all. Those that mention a word: --help WORD, such as --help KL.`,
+            `${hidden} more options: ${name} --help all. Those that mention a word: --help WORD, such as --help KL.`,
             widthOf(io.stdout.columns),
           ).map(dim),
-        ]),
+        ]
+      : []),
     ...["", bold("Examples"), ...exampleLines(command.examples, io)],
   ].join("\n");
+}
+
+/** The options of a group, or those that mention a word. */
+function rowsAbout(
+  topic: string,
+  settings: readonly Setting[],
+  command: Command,
+  rowOf: (setting: Setting) => Row,
+): { readonly title: string; readonly rows: readonly Row[] } {
+  const group = (path: readonly string[]): boolean =>
+    [path.at(-1), flagOf(path.slice(-1)).slice(2)].includes(topic);
+  const inGroup = settings.filter(({ path }) => groupsOf(path).slice(0, 1).some(group));
+  const [first] = inGroup;
+  if (first !== undefined) {
+    const [path] = groupsOf(first.path) as [readonly string[]];
+    return { title: `${flagOf(path)}.…: ${aboutGroup(path)}`, rows: inGroup.map(rowOf) };
+  }
+  const mentions = (row: Row): boolean =>
+    row.some((text) => text.toLowerCase().includes(topic.toLowerCase()));
+  return {
+    title: `Options of pawl ${command.name} that mention "${topic}"`,
+    rows: [...settings.map(rowOf), ...globalsBeside(command, settings)].filter(mentions),
+  };
+}
+
+const aboutGroup = (path: readonly string[]): string => settingGroups[path.at(-1)!]!;
+
+/** A line for each group of settings. */
+function groupLines(settings: readonly Setting[], io: Io): string[] {
+  const counts = new Map<string, { readonly about: string; count: number }>();
+  for (const { path } of settings) {
+    const [group] = groupsOf(path);
+    if (group === undefined) continue;
+    const row = counts.get(flagOf(group)) ?? { about: aboutGroup(group), count: 0 };
+    row.count += 1;
+    counts.set(flagOf(group), row);
+  }
+  const { bold, dim } = io.colors;
+  return [
+    ...["", bold("Groups of options")],
+    ...columnsOf(
+      [...counts].map(([flag, { about, count }]) => [`${flag}.…`, `${about} (${count})`]),
+      io,
+    ),
+    "",
+    ...wrap(
+      "--help GROUP, such as --help engine, lists a group; docs/reference/commands.md describes them all.",
+      widthOf(io.stdout.columns),
+    ).map(dim),
+  ];
 }
 
 /** `--env NAME` stands for `--env.name NAME`. */
@@ -147,7 +205,7 @@ const GLOBAL: readonly Row[] = [
   ["--print-config", "print all settings as a file for --config, and do nothing else"],
   ["--dry-run", "check the settings, say what would be done, and do nothing else"],
   ["--quiet", "show no progress; results, warnings and errors remain"],
-  ["--help [all|WORD]", "show this text, every option, or the options that mention a word"],
+  ["--help [all|GROUP|WORD]", "show this text, all options, a group, or what mentions a word"],
 ];
 
 /** Those that the command has no setting of its own for; not every command can check without starting. */

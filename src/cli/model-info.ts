@@ -1,6 +1,6 @@
 import { totalmem } from "node:os";
 import { z } from "zod";
-import { PRESETS, type PresetName, presetConfig } from "../engine/embedded/init.js";
+import { isPreset, type PresetName, presetConfig } from "../engine/embedded/init.js";
 import { tensorSpecs } from "../engine/weights/tensor-names.js";
 import { describeFetched } from "../models/fetch-model.js";
 import { folderFacts, type ModelFacts } from "../models/model-facts.js";
@@ -32,7 +32,7 @@ export const modelInfo = defineCommand({
   ],
   async run({ config, positionals, io, signal }) {
     const [given = ""] = positionals;
-    if (Object.hasOwn(PRESETS, given)) printPreset(given as PresetName, io);
+    if (isPreset(given)) printPreset(given, io);
     else if (given === "served") await printServed(config.engine, io);
     else {
       const name = requireModel("model info", positionals);

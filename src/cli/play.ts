@@ -24,6 +24,7 @@ const HELP = [
 export const play = defineCommand({
   name: "play",
   summary: "play an environment yourself",
+  worlds: "named",
   details: HELP,
   options: (peek) =>
     z.strictObject({

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { worldTexts } from "../../tests/helpers/small-world.js";
-import { learn, toy } from "../engine/conformance-tools.js";
+import { learn, toy } from "../engine/conformance-tools-testing.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { startUploadHub, type UploadStandIn } from "../hub/hub-upload-testing.js";
 import { saveCheckpoint } from "../runs/checkpoints.js";
@@ -224,10 +224,10 @@ it.each([
   [[at("whole"), "me/agent@main"], /expected a name such as/],
   [[at("whole"), "me/agent", "--dry-run"], /--dry-run: say where to write with --out/],
   [[at("whole"), "me/agent", "--out", "x"], /--out: it is only for --dry-run/],
-  [[at("whole"), "me/a", "--dry-run", "--out", "src"], /--out: src is not empty/],
+  [[at("whole"), "me/a", "--dry-run", "--out", "recipes"], /--out: recipes is not empty/],
   [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--adapter"], /has no adapter/],
-  [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--cards", "src"], /has no card.json/],
-  [["src", "me/a", "--dry-run", "--out", at("n")], /src holds no model/],
+  [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--cards", "recipes"], /has no card.json/],
+  [["recipes", "me/a", "--dry-run", "--out", at("n")], /recipes holds no model/],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["push", ...args]);
   expect(stderr).toMatch(message);

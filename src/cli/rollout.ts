@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
 import { chooseTasks, rolloutConfig } from "../rollout/config.js";
 import { createPolicy, type PolicyConfig } from "../rollout/policies/config.js";
 import type { Situation } from "../rollout/policy.js";
@@ -17,6 +16,7 @@ import {
   settingsOfCheckpoint,
 } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envKindOf } from "./env-options.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -26,8 +26,9 @@ import { tallyTable } from "./tally-table.js";
 export const rollout = defineCommand({
   name: "rollout",
   summary: "let a policy play groups of episodes and record them",
+  worlds: "named",
   options: (peek) =>
-    rolloutConfig(findEnvKind(peek("env.name") ?? "household")).safeExtend({
+    rolloutConfig(envKindOf(peek)).safeExtend({
       ...checkpointOptions,
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
     }),

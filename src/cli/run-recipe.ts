@@ -8,6 +8,7 @@ import type { RecordedRun } from "../runs/run-folder.js";
 import { withoutSecretSettings } from "../secret-settings.js";
 import { trainConfig } from "../train/config.js";
 import { quickRecipe, recipeOf } from "./default-recipe.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
 /**
  * The recipe that `pawl train` takes for a run's world, or that of `--quick` if the run was made with it. Older runs do
@@ -20,7 +21,7 @@ export function runRecipe({ kind, config, recipe: recorded }: Manifest): Recipe 
     const peek = (path: string): string | undefined =>
       path === "env.data" && typeof data === "string" ? data : undefined;
     const usual = recipeOf(name, peek);
-    const short = name === "household" ? quickRecipe({ peek, file: undefined }) : usual;
+    const short = name === DEFAULT_WORLD ? quickRecipe({ peek, file: undefined }) : usual;
     const bases =
       recorded === undefined ? [usual, short] : [recorded === short.path ? short : usual];
     const recipes = bases.map(({ path, content }): Recipe => {

@@ -13,6 +13,7 @@ export const runs = defineCommand({
   details:
     "FOLDER holds the runs (default: runs). Success is that of the latest evaluation on the last of its splits, with its\n95 % interval, and best that of the best one; of a rollout or an evaluation it is its own.",
   plugins: "none",
+  worlds: "none",
   options: () =>
     z.strictObject({
       json: z.boolean().default(false).describe("print the manifests as JSON, one per line"),

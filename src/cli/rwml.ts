@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { settingConditions } from "../train/applies.js";
@@ -10,6 +9,7 @@ import { rwmlRun } from "../train/rwml-run.js";
 import { settingsOfModel } from "../train/saved-model.js";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envKindOf } from "./env-options.js";
 import { print } from "./io.js";
 import { runHeader } from "./phase-view.js";
 import { recordRun, resumeSettings, runFolderOf, settingsOfRun } from "./resumable.js";
@@ -19,10 +19,11 @@ import { rwmlProgress } from "./rwml-progress.js";
 export const rwml = defineCommand({
   name: "rwml",
   summary: "teach a model what its actions do, by RL on its own predictions (RWML)",
+  worlds: "named",
   details:
     "The model plays, predicts what its actions do, and is rewarded by how close the prediction is to what\nhappened. Environment, prompt, limits and engine are those of the run given by --model.start, if it is\na run; a file and flags change single settings, but not the environment's name. With --resume, updates,\nevaluation.…, checkpointEvery and engine.… can change; anything else is refused.\ndocs/rwml.md explains how to choose a reward and a threshold, and how to continue with task RL.",
   options: (peek) =>
-    rwmlConfig(findEnvKind(peek("env.name") ?? "household")).extend({
+    rwmlConfig(envKindOf(peek)).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       ...resumeSettings("--updates 300"),
     }),

@@ -2,12 +2,12 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
-import { createBatcher } from "../agents/batcher.js";
 import { createEndpoint } from "../agents/endpoint/server.js";
 import type { SessionRecord } from "../agents/endpoint/session-record.js";
 import { createSession } from "../agents/session.js";
 import { ConfigError } from "../config/config-error.js";
 import { mixSeed } from "../random.js";
+import { createScheduler } from "../rollout/scheduler.js";
 import { engineChoice } from "../train/engine-choice.js";
 import type { OpenModel } from "../train/open-model.js";
 import { type Call, defineCommand, exitCodes } from "./command.js";
@@ -95,7 +95,10 @@ async function serve(
   const embedded = engine.capabilities.name === "embedded";
   const { maxContext } = engine.capabilities;
   // A server of its own batches what comes, and a slice would cost a round trip.
-  const sampler = createBatcher(engine, embedded ? {} : { sliceTokens: Number.POSITIVE_INFINITY });
+  const sampler = createScheduler(engine, {
+    pace: "served",
+    ...(!embedded && { sliceTokens: Number.POSITIVE_INFINITY }),
+  });
   let answered = 0;
   const endpoint = createEndpoint({
     model: name,

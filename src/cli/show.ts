@@ -18,6 +18,7 @@ export const show = defineCommand({
   name: "show",
   summary: "show a run, or one of its episodes",
   plugins: "none",
+  worlds: "none",
   positionals: "RUN [EPISODE]",
   details:
     "EPISODE is group.attempt as in the list, or `solved`, `failed`, `broken` for the first of that kind.",

@@ -7,6 +7,7 @@ import { openEnvironment } from "../envs/open.js";
 import { settingsOfModel } from "../train/saved-model.js";
 import { simulatedSplit, simulator, worldOf } from "../worldmodel/simulator-kind.js";
 import type { Peek } from "./command.js";
+import { isWithoutRun } from "./model-name.js";
 
 /**
  * The recipe of the world, on its simulated tasks; prompts and limits are those that the agent's run
@@ -56,7 +57,7 @@ export function simulatorRecipe(
 }
 
 function actingSettings(start: string): Partial<NonNullable<ReturnType<typeof settingsOfModel>>> {
-  return ["tiny", "small", "base", "served"].includes(start) ? {} : (settingsOfModel(start) ?? {});
+  return isWithoutRun(start) ? {} : (settingsOfModel(start) ?? {});
 }
 
 /** The splits of the world that its recipe or the agent's run evaluates on. */

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder, openRun } from "../runs/run-folder.js";
 import { settingConditions } from "../train/applies.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
@@ -9,6 +8,7 @@ import { checkTraining, checkTrainResume, trainRun } from "../train/run.js";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { envKindOf } from "./env-options.js";
 import { runHeader } from "./phase-view.js";
 import {
   checkRunFolder,
@@ -24,6 +24,7 @@ import { trainProgress } from "./train-progress.js";
 export const train = defineCommand({
   name: "train",
   summary: "train an agent by RL with world-model co-training",
+  worlds: "named",
   details:
     "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are those of that run, and there is no\nwarm start; --env NAME trains it elsewhere, with that environment's recipe.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery, alarms.…, stopOn, track.… and\nwhere it is computed (engine.…, except the adapters' rank) can change, by flags or a file; anything else is\nrefused.",
   takesAgent: true,
@@ -40,7 +41,7 @@ export const train = defineCommand({
     return recipeOfStart(given) ?? defaultRecipe(given);
   },
   options: (peek) =>
-    trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
+    trainConfig(envKindOf(peek)).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       agent: agentOption,
       quick: z

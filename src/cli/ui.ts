@@ -3,16 +3,17 @@ import { constants, setPriority } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
-import { envConfig } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { envConfig } from "../envs/config.js";
 import { randomKey } from "../ui/access.js";
 import { createPlay } from "../ui/play.js";
 import { createUiServer } from "../ui/server.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envKindOf } from "./env-options.js";
 import { type Io, print, warn } from "./io.js";
 import { aborted, close, listen } from "./listen.js";
 import { runRecipe } from "./run-recipe.js";
 import { requireKey } from "./serve-key.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
 const KEY_VARIABLE = "PAWL_UI_KEY";
 
@@ -30,7 +31,7 @@ export const ui = defineCommand({
         .boolean()
         .default(false)
         .describe("let the page also play worlds and ask checkpoints what they expect"),
-      env: envConfig(findEnvKind(peek("env.name") ?? "household"))
+      env: envConfig(envKindOf(peek))
         .optional()
         .describe("world to play with options of its own; others have their defaults"),
       host: z.string().default("127.0.0.1").describe("address to listen on"),
@@ -70,7 +71,9 @@ export const ui = defineCommand({
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     // Scanning a large record leaves much garbage: collect it early rather than grow.
     setFlagsFromString("--optimize-for-size");
-    const play = config.play ? createPlay({ root: folder, env: given(config.env) }) : undefined;
+    const play = config.play
+      ? createPlay({ root: folder, env: given(config.env), defaultWorld: DEFAULT_WORLD })
+      : undefined;
     const server = createUiServer({
       folder,
       key,

@@ -3,8 +3,7 @@ import { basename, join } from "node:path";
 import { z } from "zod";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { openEnvironment } from "../envs/open.js";
 import { isTranscriptFile, readTranscripts } from "../imports/read-transcripts.js";
 import { transcriptEpisode } from "../imports/transcript.js";
 import { hasManifest } from "../runs/manifest.js";
@@ -33,6 +32,7 @@ import { datasetInfo, exportChat } from "../worldmodel/sharegpt.js";
 import { statisticsOf } from "../worldmodel/statistics.js";
 import { type Trajectory, trajectoryOf } from "../worldmodel/trajectory.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
 import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { type Io, print, warn } from "./io.js";
@@ -49,7 +49,7 @@ export const wmData = defineCommand({
     "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from both. A task is either for training or for testing, never both.",
   options: (peek) =>
     z.strictObject({
-      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      env: envOptions(peek),
       mix: z
         .array(z.string())
         .default([])

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { envConfig, openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { openEnvironment } from "../envs/open.js";
 import { successInterval } from "../success-interval.js";
 import { evaluationTasks } from "../train/evaluate.js";
 import { anchorOptions } from "../worldmodel/config.js";
@@ -13,6 +12,7 @@ import {
 } from "../worldmodel/consistency.js";
 import { chatPlayerOptions, checkPlayers, openPlayer } from "../worldmodel/players.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
 import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
@@ -30,7 +30,7 @@ export const wmEvalConsistency = defineCommand({
     "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for rates, by\nresampling tasks for the ratio. Policies marked * see the real world instead of the model's output, so\nthey only test its judgement of success.",
   options: (peek) =>
     z.strictObject({
-      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      env: envOptions(peek),
       model: z
         .string()
         .min(1)

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import { envConfig } from "../envs/config.js";
 import { refuseIsolated } from "../envs/isolated-environment.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
+import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Counts, rates } from "../rollout/tally.js";
 import { successInterval } from "../success-interval.js";

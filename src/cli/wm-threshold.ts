@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { openEnvironment } from "../envs/open.js";
 import { readRegularText } from "../regular-file.js";
 import { shortNumber, shortPercent } from "../report/scale.js";
 import { distancesOf, thresholdPage } from "../report/threshold-page.js";
@@ -11,6 +10,7 @@ import { stateDistances } from "../rwml/embedding-reward.js";
 import { type PairKind, statePairs } from "../rwml/state-pairs.js";
 import { proposeThresholds, type ThresholdEffect } from "../rwml/threshold.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
 import { print, warn } from "./io.js";
 
 const count = z.int().min(1);
@@ -23,7 +23,7 @@ export const wmThreshold = defineCommand({
     "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\nchanged, the result of another action, and the state at another time.",
   options: (peek) =>
     z.strictObject({
-      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      env: envOptions(peek),
       encoder: encoderOptions,
       split: z.string().default("train").describe("split to take tasks from"),
       tasks: count.default(40).describe("number of tasks to play"),

@@ -33,11 +33,11 @@ it("has help", async () => {
   const help = await pawl("--help");
   expect(help).toContain("pawl wm eval consistency  Real, WM, W2R");
   expect(help).toContain("pawl wm train --data data/household");
-  expect(await pawl("eval", "--help")).not.toContain("wm warm-start");
+  expect(await pawl("eval", "--help")).not.toContain("wm train");
   const { code, stderr } = await runCli(["wm", "eval", "fidelty"]);
   expect(stderr).toContain("pawl wm eval needs one of: fidelity, consistency, verifier");
   expect(code).toBe(2);
-  expect((await runCli(["wm"])).stderr).toContain("pawl wm needs one of: data, train, scale, eval");
+  expect((await runCli(["wm"])).stderr).toContain("pawl wm needs one of: data, train, eval");
 });
 
 describe("pawl wm data", () => {
@@ -69,7 +69,7 @@ describe("pawl wm data", () => {
       'for example expert:500, epsilon=0.3:200 or runs/…:100, got "expert"',
     ],
     [["--mix", "nobody:3", "--out", "x"], '"nobody" is not a policy'],
-    [["--mix", "expert:1", "--out", "src"], "--out: src is not empty"],
+    [["--mix", "expert:1", "--out", "recipes"], "--out: recipes is not empty"],
     [["--from", "nowhere", "--out", "x"], "nowhere does not exist"],
   ])("refuses %j", async (args, message) => {
     const { code, stderr } = await runCli(["wm", "data", ...args]);
@@ -135,10 +135,6 @@ describe("pawl wm eval", () => {
 });
 
 it.each([
-  [["synth", "--world", "nowhere"], "nowhere holds no model"],
-  [["synth", "--world", "x", "--model.start", "nowhere"], "there is no checkpoint in nowhere"],
-  [["scale", "--data", "nowhere"], "nowhere does not exist"],
-  [["warm-start"], "world.data: required, but not given"],
   [["train"], "--data: required, but not given"],
   [["eval", "consistency", "--model", "nowhere"], "nowhere holds no model"],
 ])("pawl wm %j is rejected with a reason", async (args, message) => {

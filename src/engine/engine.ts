@@ -160,6 +160,9 @@ export interface SaveOptions {
   readonly merged?: boolean;
 }
 
+/** The file of a checkpoint whose weights are on a server, and which says where. */
+export const POINTER_FILE = "remote.json";
+
 /** A language model that samples, scores and learns. Gradients accumulate until `optimStep`. */
 export interface Engine {
   readonly capabilities: Capabilities;

@@ -59,9 +59,8 @@ function corridorEnv(state: Corridor): Env {
 
 function findTask(id: string): Task {
   const task = tasks.find((known) => known.id === id);
-  if (task === undefined) {
+  if (task === undefined)
     throw new EnvError(`corridor has no task "${id}"; it has ${tasks.map((t) => t.id).join(", ")}`);
-  }
   return task;
 }
 
@@ -75,9 +74,8 @@ const corridor: Environment = {
   stepLimit: 20,
   maxReturn: 1,
   tasks(split) {
-    if (!this.splits.includes(split)) {
+    if (!this.splits.includes(split))
       throw new EnvError(`corridor has no split "${split}"; it has train and test`);
-    }
     return tasks.filter((task) => task.split === split);
   },
   task: findTask,
@@ -98,9 +96,8 @@ function withEnv(change: (env: Env, state: Corridor) => Partial<Env>): Environme
 
 async function failures(environment: Environment): Promise<Map<string, string>> {
   const failed = new Map<string, string>();
-  for (const check of envChecks(environment)) {
+  for (const check of envChecks(environment))
     await check.run().catch((error: Error) => failed.set(check.name, error.message));
-  }
   return failed;
 }
 

@@ -77,23 +77,19 @@ export function envChecks(given: Environment, options: EnvCheckOptions = {}): re
     ["keeps episodes apart", keepsEpisodesApart],
     ["never returns more than its maximum", staysBelowMaximum],
   ];
-  if (setup.invalidActions.length > 0) {
+  if (setup.invalidActions.length > 0)
     checks.push(["flags invalid actions and leaves the state alone", flagsInvalid]);
-  }
-  if (probe.admissibleActions !== undefined) {
+  if (probe.admissibleActions !== undefined)
     checks.push(["lists admissible actions sorted and once", sortsAdmissible]);
-  }
   if (probe.clone !== undefined) {
     checks.push(
       ["clones exactly", clonesExactly],
       ["keeps clones independent", clonesIndependently],
     );
-    if (probe.admissibleActions !== undefined) {
+    if (probe.admissibleActions !== undefined)
       checks.push(["carries out every admissible action", carriesOutAdmissible]);
-    }
-    if (environment.expert !== undefined) {
+    if (environment.expert !== undefined)
       checks.push(["lets its expert solve every task", expertSolves]);
-    }
   }
   return checks.map(([name, run]) => ({
     name,
@@ -113,9 +109,8 @@ async function listsTasks({ environment }: Setup): Promise<void> {
       seen.add(task.id);
       same(task.split, split, `tasks("${split}"), task ${task.id}, its split`);
     }
-    for (const task of sampleTasks(tasks, 20)) {
+    for (const task of sampleTasks(tasks, 20))
       same(environment.task(task.id), task, `task("${task.id}") and the list of its split`);
-    }
     same(environment.tasks(split), tasks, `tasks("${split}") asked twice`);
   }
 }
@@ -196,7 +191,7 @@ async function refusesBeforeReset({ environment }: Setup): Promise<void> {
 }
 
 async function refusesAfterEnd(setup: Setup): Promise<void> {
-  for (const task of setup.tasks) {
+  for (const task of setup.tasks)
     await closing(setup.environment.create(), async (env) => {
       const actions = await playToEnd(setup, env, task);
       if (actions === undefined) return;
@@ -207,7 +202,6 @@ async function refusesAfterEnd(setup: Setup): Promise<void> {
         `task ${task.id}, step after the end: the error must say to reset; it says "${message}"`,
       );
     });
-  }
 }
 
 async function repeats(setup: Setup): Promise<void> {
@@ -323,7 +317,7 @@ async function clonesIndependently(setup: Setup): Promise<void> {
 
 async function carriesOutAdmissible(setup: Setup): Promise<void> {
   await midway(setup, async (env, trace, middle) => {
-    for (const action of env.admissibleActions?.() ?? []) {
+    for (const action of env.admissibleActions?.() ?? [])
       await closing(await env.clone!(), async (copy) => {
         const { info, observation } = await copy.step(action);
         must(
@@ -332,7 +326,6 @@ async function carriesOutAdmissible(setup: Setup): Promise<void> {
             `but was invalid: "${observation}"`,
         );
       });
-    }
   });
 }
 

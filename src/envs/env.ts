@@ -123,6 +123,8 @@ export interface Environment {
   readonly whiteSpace?: "keep" | "collapse";
   /** Whether any text is an action, so that none is invalid, as where questions are answered. */
   readonly freeText?: boolean;
+  /** Whether its settings alone say what its texts are, so that no file or server can change them. */
+  readonly madeUp?: boolean;
   /** Most episodes at once; rollouts play larger batches in parts (default: any number). */
   readonly parallel?: number;
   /** Limits on time and length (default: those of `limits.ts`); configurations set them. */
@@ -162,6 +164,8 @@ export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   readonly summary: string;
   /** The schema of its options; types, defaults, help and errors are derived from it. */
   readonly options: Options;
+  /** Whether its options start programs or name files to read, so that only the user's own line may give them. */
+  readonly privileged?: boolean;
   /** Opens it; missing or broken data is an `EnvError` that names the file and the fix. */
   open(options: z.output<Options>): Environment;
   /** Refuses options with which no episode could start; those who only read a record do not ask. */

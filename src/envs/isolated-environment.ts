@@ -58,7 +58,7 @@ export function isolatedEnvironment(
   limits: EnvLimits,
 ): Environment {
   refuseOthers(opened, config.name);
-  const { whiteSpace, freeText, prompt, parallel = MAX_PROCESSES } = opened;
+  const { whiteSpace, freeText, madeUp, prompt, parallel = MAX_PROCESSES } = opened;
   const start: WorldStart = {
     plugins: loadedPlugins().map(({ path }) => path),
     config: { ...config, limits: { ...limits, isolate: false, isolatedMemory: undefined } },
@@ -86,6 +86,7 @@ export function isolatedEnvironment(
     maxReturn: opened.maxReturn,
     ...(whiteSpace !== undefined && { whiteSpace }),
     ...(freeText !== undefined && { freeText }),
+    ...(madeUp !== undefined && { madeUp }),
     ...(prompt !== undefined && { prompt }),
     limits,
     parallel: Math.min(parallel, MAX_PROCESSES),

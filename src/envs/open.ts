@@ -2,23 +2,12 @@
 import { z } from "zod";
 import { requireConsent } from "../consent.js";
 import { checkPrompt } from "./check-prompt.js";
-import { type EnvConfig, EnvError, type Environment, type EnvKind } from "./env.js";
+import { type EnvConfig, EnvError, type Environment } from "./env.js";
 import { isolatedEnvironment } from "./isolated-environment.js";
 import { type EnvLimits, limitOptions } from "./limits.js";
-import { envKinds, findEnvKind } from "./registry.js";
+import { findEnvKind } from "./registry.js";
 
 export type { EnvConfig } from "./env.js";
-
-/** The schema of an environment's configuration: its name, and the options of that kind. */
-export function envConfig(kind: EnvKind): z.ZodObject {
-  return kind.options.safeExtend({
-    name: z
-      .enum(envKinds().map(({ name }) => name))
-      .default(kind.name)
-      .describe("environment (pawl env list describes them)"),
-    limits: limitOptions,
-  });
-}
 
 /**
  * Opens an environment; an unknown name or option is an `EnvError` that lists what exists.

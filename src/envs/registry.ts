@@ -1,46 +1,63 @@
-/** The kinds of environments that can be opened by name: the built-in ones and users' own. */
+/**
+ * The kinds of environments that can be opened by name. The program names its own, and how each is
+ * loaded (`registerEnvs`); users add theirs (`registerEnv`).
+ */
 import { didYouMean } from "../text/nearest.js";
-import { agentgym } from "./agentgym/agentgym.js";
-import { alfworld } from "./alfworld/alfworld.js";
-import { desk } from "./desk/desk.js";
 import { EnvError, type EnvKind } from "./env.js";
-import { household } from "./household/household.js";
-import { mcp } from "./mcp/mcp.js";
-import { openenv } from "./openenv/openenv.js";
-import { scienceworld } from "./scienceworld/scienceworld.js";
-import { search } from "./search/search.js";
-import { tasks } from "./tasks/tasks.js";
-import { tau } from "./tau/tau.js";
-import { textworld } from "./textworld/textworld.js";
-import { toolbench } from "./toolbench/toolbench.js";
-import { webshop } from "./webshop/webshop.js";
+
+/** A kind of environment that is loaded when it is needed. */
+export interface EnvEntry {
+  readonly name: string;
+  load(): Promise<EnvKind>;
+}
 
 const kinds = new Map<string, EnvKind>();
+const entries = new Map<string, EnvEntry>();
 
 /** Settings that every environment has (`open.ts`). */
 const RESERVED = ["name", "limits"];
 
-/** All known kinds of environments, sorted by name. */
-export function envKinds(): readonly EnvKind[] {
-  return [...kinds.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+/** The names of all known kinds, sorted; some may not be loaded. */
+export function envNames(): readonly string[] {
+  return [...new Set([...entries.keys(), ...kinds.keys()])].sort();
 }
 
-/** Whether a kind comes with this package, so that every thread knows it. */
+/** All known kinds of environments, sorted by name. */
+export function envKinds(): readonly EnvKind[] {
+  return envNames().map(findEnvKind);
+}
+
+/** Whether a kind comes with the program, so that each of its processes knows it. */
 export function isBuiltIn(name: string): boolean {
-  return builtIn.has(name);
+  return entries.has(name);
 }
 
 /**
- * The kind with this name; an unknown name is an `EnvError` with the nearest name and a list of
- * all.
+ * The kind with this name, which has been loaded; an unknown name is an `EnvError` with the nearest
+ * name and a list of all.
  */
 export function findEnvKind(name: string): EnvKind {
   const kind = kinds.get(name);
   if (kind !== undefined) return kind;
-  const names = envKinds().map((known) => known.name);
+  const names = envNames();
+  if (names.includes(name))
+    throw new Error(`the environment "${name}" is not loaded: call loadEnvKinds first`);
   throw new EnvError(
     `There is no environment "${name}".${didYouMean(name, names)} Known: ${names.join(", ")}.`,
   );
+}
+
+/** Adds the program's own kinds, by name. */
+export function registerEnvs(added: readonly EnvEntry[]): void {
+  for (const entry of added) entries.set(entry.name, entry);
+}
+
+/** Loads what is not loaded yet of the kinds with these names, or of all; unknown names are left out. */
+export async function loadEnvKinds(names = envNames()): Promise<void> {
+  for (const name of names) {
+    const entry = kinds.has(name) ? undefined : entries.get(name);
+    if (entry !== undefined) kinds.set(name, await entry.load());
+  }
 }
 
 /** Adds a kind of environment, so that commands and configurations can name it. */
@@ -62,26 +79,11 @@ export function registerEnv(kind: EnvKind): void {
     );
   }
   const known = kinds.get(kind.name);
-  if (known !== undefined && known !== kind) {
+  if (known === kind) return;
+  if (known !== undefined || entries.has(kind.name)) {
     throw new EnvError(
-      `There is an environment "${kind.name}" already (${known.summary}); choose another name.`,
+      `There is an environment "${kind.name}" already (${known?.summary ?? "the program's own"}); choose another name.`,
     );
   }
   kinds.set(kind.name, kind);
 }
-
-registerEnv(household);
-registerEnv(alfworld);
-registerEnv(webshop);
-registerEnv(textworld);
-registerEnv(search);
-registerEnv(scienceworld);
-registerEnv(tasks);
-registerEnv(desk);
-registerEnv(mcp);
-registerEnv(openenv);
-registerEnv(agentgym);
-registerEnv(tau);
-registerEnv(toolbench);
-
-const builtIn: ReadonlySet<string> = new Set(kinds.keys());

@@ -35,20 +35,18 @@ export type Trace = z.output<typeof traceSchema>;
 export async function replayFile(environment: Environment, path: string): Promise<ReplayResult> {
   const lines = await readLines(path);
   if (lines.length === 0) throw new EnvError(`${path} holds no trace: there is nothing to compare`);
-  if (environment.replayRecords !== undefined) {
+  if (environment.replayRecords !== undefined)
     return environment.replayRecords(
       lines.map(({ json }) => json),
       lines.map(({ text }) => text),
     );
-  }
   const mismatches: Mismatch[] = [];
   let states = 0;
   for (const { place, line, json } of lines) {
     const trace = parseTrace(json, place);
     states += trace.steps.length;
-    for (const mismatch of replayTrace(environment, trace)) {
+    for (const mismatch of replayTrace(environment, trace))
       mismatches.push({ ...mismatch, where: `line ${line}, ${mismatch.where}` });
-    }
   }
   return { traces: lines.length, states, mismatches };
 }

@@ -14,11 +14,10 @@ export function taskLists(
     const known = made.get(split);
     if (known !== undefined) return known;
     const make = Object.hasOwn(lists, split) ? lists[split] : undefined;
-    if (make === undefined) {
+    if (make === undefined)
       throw new EnvError(
         `${name} has no split "${split}"; it has ${splits.join(", ")}.${didYouMean(split, splits)}`,
       );
-    }
     const list = make();
     made.set(split, list);
     for (const task of list) byId.set(task.id, task);

@@ -7,8 +7,9 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { settingsOf } from "../config/settings.js";
+import { envConfig } from "../envs/config.js";
 import type { Task } from "../envs/env.js";
-import { type EnvConfig, envConfig } from "../envs/open.js";
+import type { EnvConfig } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { withoutSecretSettings } from "../secret-settings.js";
 

@@ -26,15 +26,13 @@ export function messageJson({
   return {
     role,
     content,
-    ...(reasoning !== undefined && { reasoning_content: reasoning }),
-    ...(calls !== undefined && {
-      tool_calls: calls.map(({ id, tool, arguments: text }) => ({
-        id,
-        type: "function" as const,
-        function: { name: tool, arguments: text },
-      })),
-    }),
-    ...(answers !== undefined && { tool_call_id: answers }),
+    reasoning_content: reasoning,
+    tool_calls: calls?.map(({ id, tool, arguments: text }) => ({
+      id,
+      type: "function",
+      function: { name: tool, arguments: text },
+    })),
+    tool_call_id: answers,
   };
 }
 

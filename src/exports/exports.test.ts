@@ -212,7 +212,7 @@ describe("pawl export --to", () => {
     [["--to", "jsonl", "--out", "x.json"], /--out: expected a file that ends in \.jsonl/],
     [["--to", "jsonl", "--out", "x.jsonl", "--engine", "http://a"], /--engine: it has weights/],
     [["--solved", "--out", "x"], /--solved: it chooses episodes/],
-    [["--to", "hub-traces", "--out", "src"], /--out: src is not empty/],
+    [["--to", "hub-traces", "--out", "recipes"], /--out: recipes is not empty/],
   ])("refuses %j", async (args, message) => {
     const { code, stderr } = await runCli(["export", at("spoken"), ...args]);
     expect(stderr).toMatch(message);
@@ -226,7 +226,7 @@ describe("pawl export --to", () => {
     ]);
     expect(over.stderr).toContain("exists already");
     expect(readFileSync(at("there.jsonl"), "utf8")).toBe("mine");
-    const none = await runCli(["export", "src", "--to", "jsonl", "--out", at("none.jsonl")]);
+    const none = await runCli(["export", "recipes", "--to", "jsonl", "--out", at("none.jsonl")]);
     expect(none.stderr).toContain("src is not a run folder");
     expect(existsSync(at("none.jsonl"))).toBe(false);
   });

@@ -53,15 +53,13 @@ function traceMessage(
   return {
     role,
     content,
-    ...(reasoning !== undefined && { reasoningContent: reasoning }),
-    ...(calls !== undefined && {
-      toolCalls: calls.map(({ id, tool, arguments: text }) => ({
-        id,
-        function: { name: tool, arguments: text },
-      })),
-    }),
-    ...(answers !== undefined && role === "tool" && { toolCallId: answers }),
-    ...(said !== undefined && { model }),
+    reasoningContent: reasoning,
+    toolCalls: calls?.map(({ id, tool, arguments: text }) => ({
+      id,
+      function: { name: tool, arguments: text },
+    })),
+    toolCallId: role === "tool" ? answers : undefined,
+    model: said === undefined ? undefined : model,
   };
 }
 

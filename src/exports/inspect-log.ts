@@ -32,7 +32,8 @@ function* entriesOf(source: Source): Generator<ZipEntry> {
     const sample = sampleOf(episode, epoch);
     const { input, target, scores } = sample;
     summaries.push({ id, epoch, input: input.slice(0, LONGEST_INPUT), target, scores });
-    yield { name: `samples/${memberName(id)}_epoch_${epoch}.json`, content: json(sample) };
+    // Task ids may hold slashes and other things that are no file names.
+    yield { name: `samples/${urlPart(id)}_epoch_${epoch}.json`, content: json(sample) };
   }
   yield { name: "summaries.json", content: json(summaries) };
   const { success, score } = rates(tally.all);
@@ -97,7 +98,7 @@ function sampleOf(episode: Episode, epoch: number) {
       : {
           success: { value: success ? 1 : 0, explanation: `ended by: ${stop}` },
           return: { value: episode.return },
-          ...(score !== undefined && { score: { value: score } }),
+          score: score === undefined ? undefined : { value: score },
         },
     metadata: {
       type: task.type,
@@ -112,10 +113,10 @@ function sampleOf(episode: Episode, epoch: number) {
     events: [],
     model_usage: {},
     attachments: {},
-    ...(broken && {
-      error: { message: error ?? "no reason given", traceback: "", traceback_ansi: "" },
-    }),
-    ...(stop === "step-limit" && { limit: { type: "message", limit: steps.length } }),
+    error: broken
+      ? { message: error ?? "no reason given", traceback: "", traceback_ansi: "" }
+      : undefined,
+    limit: stop === "step-limit" ? { type: "message", limit: steps.length } : undefined,
   };
 }
 
@@ -129,17 +130,12 @@ function inspectMessage({ role, content, reasoning, calls, answers }: SpokenMess
             { type: "reasoning", reasoning },
             { type: "text", text: content },
           ],
-    ...(calls !== undefined && {
-      tool_calls: calls.map(({ id, tool, arguments: text }) => ({
-        id,
-        function: tool,
-        arguments: JSON.parse(text) as unknown,
-        type: "function",
-      })),
-    }),
-    ...(role === "tool" && { tool_call_id: answers }),
+    tool_calls: calls?.map(({ id, tool, arguments: text }) => ({
+      id,
+      function: tool,
+      arguments: JSON.parse(text) as unknown,
+      type: "function",
+    })),
+    tool_call_id: role === "tool" ? answers : undefined,
   };
 }
-
-/** Task ids may hold slashes and other things that are no file names. */
-const memberName = (id: string): string => urlPart(id);

@@ -19,8 +19,8 @@ export function* sharegptRecords(episode: Episode, source: Source): Generator<un
     const system = messages.find(({ role }) => role === "system")?.content;
     yield {
       id: `${episodeName(episode)}${chat ? "" : `.${spoken.steps[0]}`}`,
-      ...(system !== undefined && { system }),
-      ...(tools !== undefined && { tools: JSON.stringify(tools.map(toolJson)) }),
+      system,
+      tools: tools && JSON.stringify(tools.map(toolJson)),
       // What comes after the last response teaches an agent nothing.
       conversations: messages
         .slice(0, last + 1)
@@ -33,7 +33,7 @@ export function* sharegptRecords(episode: Episode, source: Source): Generator<un
       policy: episode.policy,
       reward: episode.return,
       success,
-      ...(score !== undefined && { score }),
+      score,
     };
   }
 }

@@ -72,7 +72,7 @@ const textOf = ({ pieces }: Message): string => pieces.map(({ text }) => text).j
 function openingMessage(message: Message): SpokenMessage {
   const { role, call } = message;
   // What a program put into an assistant's mouth was not said by the model.
-  return { role, content: textOf(message), ...(role === "tool" && call && { answers: call }) };
+  return { role, content: textOf(message), answers: role === "tool" ? call : undefined };
 }
 
 /** The last message of the assistant in a prompt, and what stands after it. */
@@ -98,7 +98,7 @@ function repliesTo(
     {
       role: isCall ? "tool" : "user",
       content: step.observation,
-      ...(isCall && { answers: callId(at) }),
+      answers: isCall ? callId(at) : undefined,
       answersStep: at,
     },
   ];
@@ -128,8 +128,8 @@ function answerOf(
   return {
     role: "assistant",
     content: calls.length > 0 || reasoning !== undefined ? text : response,
-    ...(reasoning !== undefined && { reasoning }),
-    ...(calls.length > 0 && { calls }),
+    reasoning,
+    calls: calls.length > 0 ? calls : undefined,
     written: response,
     said: at,
   };

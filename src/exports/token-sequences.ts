@@ -39,15 +39,13 @@ export function tokenSequences({ steps }: Episode): readonly TokenSequence[] {
       }
     const joined = (values: readonly (readonly number[] | undefined)[]) =>
       values.every((one) => one !== undefined) ? (values.flat() as number[]) : undefined;
-    const logprobs = joined(sequences.map((one) => one.logprobs));
-    const drawn = joined(sequences.map((one) => one.sampledLogprobs));
     return {
       steps: chain,
       token_ids: ids,
       sampled,
       observed,
-      ...(logprobs !== undefined && { logprobs }),
-      ...(drawn !== undefined && { sampled_logprobs: drawn }),
+      logprobs: joined(sequences.map((one) => one.logprobs)),
+      sampled_logprobs: joined(sequences.map((one) => one.sampledLogprobs)),
       temperature,
     };
   });

@@ -28,7 +28,7 @@ export function verifiersEpisode(episode: Episode, source: Source): unknown {
     env: { id: source.environment },
     task: dispatched,
     group: { id: String(episode.group) },
-    ...(source.manifest.kind === "eval" && { run: { type: "eval", id: source.name } }),
+    run: source.manifest.kind === "eval" ? { type: "eval", id: source.name } : undefined,
     ok: whole,
     errors,
     traces: [
@@ -43,7 +43,7 @@ export function verifiersEpisode(episode: Episode, source: Source): unknown {
         rewards: { return: whole ? { score: episode.return, weight: 1 } : null },
         metrics: {
           success: whole ? Number(success) : null,
-          ...(score !== undefined && { score }),
+          score,
           steps: episode.steps.length,
         },
         info: {
@@ -86,8 +86,8 @@ function nodesOf(
       const slice = tokensOf(message, at === lastOpening, messages, at, steps, end);
       end = slice.end;
       nodes.push({
-        ...(at > 0 && { parent: nodes.length - 1 }),
-        ...(at === 0 && tools !== undefined && { tools }),
+        parent: at > 0 ? nodes.length - 1 : undefined,
+        tools: at === 0 ? tools : undefined,
         message: messageNode(message),
         sampled: message.said !== undefined,
         timestamp,
@@ -156,14 +156,12 @@ function messageNode({ role, content, reasoning, calls, answers }: SpokenMessage
   return {
     role,
     content,
-    ...(reasoning !== undefined && { reasoning_content: reasoning }),
-    ...(calls !== undefined && {
-      tool_calls: calls.map(({ id, tool, arguments: text }) => ({
-        id,
-        name: tool,
-        arguments: text,
-      })),
-    }),
-    ...(role === "tool" && { tool_call_id: answers }),
+    reasoning_content: reasoning,
+    tool_calls: calls?.map(({ id, tool, arguments: text }) => ({
+      id,
+      name: tool,
+      arguments: text,
+    })),
+    tool_call_id: role === "tool" ? answers : undefined,
   };
 }

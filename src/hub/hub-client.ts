@@ -66,7 +66,7 @@ export function hubClient(options: HubOptions): HubClient {
     token,
     call: {
       hubUrl: endpoint,
-      ...(token !== undefined && { accessToken: token }),
+      accessToken: token,
       xet: false,
       fetch: async (input, init) => {
         const response = await answerOf(endpoint, options, input, init);

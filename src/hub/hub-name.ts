@@ -18,5 +18,5 @@ export function parseHubName(name: string): HubName | undefined {
     );
   if (parts === null || name.includes("..")) return undefined;
   const [, repo, file, revision = "main"] = parts;
-  return { repo: repo!, revision, ...(file !== undefined && { file }) };
+  return { repo: repo!, revision, file };
 }

@@ -53,7 +53,7 @@ export async function uploadFolder(options: UploadOptions): Promise<string> {
     }));
     await uploadFiles({
       ...{ repo: target, files, commitTitle: title, accessToken, hubUrl, fetch },
-      ...(options.signal !== undefined && { abortSignal: options.signal }),
+      abortSignal: options.signal,
     });
   } catch (error) {
     options.signal?.throwIfAborted();

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { ChatCall, ChatMessage } from "../agents/chat.js";
 import { isRecord, type Tool } from "../text/tool.js";
 import { splitReasoning } from "../text/tool-calls.js";
-import { argumentsOf, type Transcript, Unreadable } from "./transcript.js";
+import { argumentsOf, recordOf, type Transcript, Unreadable } from "./transcript.js";
 
 const parts = z.array(z.looseObject({ type: z.string(), text: z.string().optional() }));
 const content = z.union([z.string(), parts, z.null()]).optional();
@@ -46,19 +46,14 @@ const recordSchema = z.looseObject({
 
 /** Reads a record; one that is none throws `Unreadable`. */
 export function chatTranscript(value: unknown, where: string): Transcript {
-  const parsed = recordSchema.safeParse(value);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new Unreadable(`${path.filter((key) => typeof key === "string").join(".")} ${message}`);
-  }
-  const record = parsed.data;
-  const said = record.messages?.map(readMessage) ?? record.conversations?.map(readTurn);
-  if (said === undefined) throw new Unreadable("neither messages nor conversations");
+  const record = recordOf(recordSchema, value);
+  const turns = record.messages?.map(readMessage) ?? record.conversations?.map(readTurn);
+  if (turns === undefined) throw new Unreadable("neither messages nor conversations");
   const system = record.system ?? "";
   const messages: readonly ChatMessage[] =
-    system === "" || said[0]?.role === "system"
-      ? said
-      : [{ role: "system", content: system }, ...said];
+    system === "" || turns[0]?.role === "system"
+      ? turns
+      : [{ role: "system", content: system }, ...turns];
   checkOrder(messages);
   const env = record.environment ?? record.env;
   const worth = record.return ?? record.reward ?? 0;
@@ -91,9 +86,9 @@ const ROLES: Readonly<Record<string, ChatMessage["role"]>> = {
 };
 
 function roleOf(role: string): ChatMessage["role"] {
-  const known = Object.hasOwn(ROLES, role) ? ROLES[role] : undefined;
-  if (known === undefined) throw new Unreadable(`unknown role "${role}"`);
-  return known;
+  const ours = Object.hasOwn(ROLES, role) ? ROLES[role] : undefined;
+  if (ours === undefined) throw new Unreadable(`unknown role "${role}"`);
+  return ours;
 }
 
 /** Reads a message in OpenAI's form. */

@@ -15,8 +15,8 @@ function read(records: readonly unknown[], name = "chat.jsonl") {
   const path = at(name);
   writeFileSync(path, records.map((one) => `${JSON.stringify(one)}\n`).join(""));
   const problems: [string, string][] = [];
-  const found = readTranscripts(path, (kind, where) => problems.push([kind, where]));
-  return { found, problems, path };
+  const transcripts = readTranscripts(path, (kind, where) => problems.push([kind, where]));
+  return { transcripts, problems, path };
 }
 
 const call = (id: string, name: string, args: string) => ({
@@ -27,7 +27,7 @@ const call = (id: string, name: string, args: string) => ({
 
 describe("chat JSON", () => {
   it("has messages with calls, in OpenAI's form", () => {
-    const { found, problems, path } = read([
+    const { transcripts, problems, path } = read([
       {
         id: "t1",
         tools: [{ type: "function", function: { name: "look", parameters: { type: "object" } } }],
@@ -43,14 +43,17 @@ describe("chat JSON", () => {
     ]);
     expect(problems).toEqual([]);
     expect(isTranscriptFile(path)).toBe(true);
-    expect(found).toMatchObject([
+    expect(transcripts).toMatchObject([
       { task: "t1", return: 1, success: true, own: [false, false, true, false, true] },
     ]);
-    expect(found[0]!.messages[2]!.calls).toEqual([
+    expect(transcripts[0]!.messages[2]!.calls).toEqual([
       { id: "c1", tool: "look", arguments: '{"at":"box"}' },
     ]);
-    expect(found[0]!.messages[4]).toMatchObject({ content: "It is a key.", reasoning: "Easy." });
-    const episode = transcriptEpisode(found[0]!, 0);
+    expect(transcripts[0]!.messages[4]).toMatchObject({
+      content: "It is a key.",
+      reasoning: "Easy.",
+    });
+    const episode = transcriptEpisode(transcripts[0]!, 0);
     expect(episode).toMatchObject({ goal: "Find it.", initialContext: "Rules.", success: true });
     // The last answer was answered by nothing.
     expect(episode.steps).toMatchObject([
@@ -59,7 +62,7 @@ describe("chat JSON", () => {
   });
 
   it("has ShareGPT's turns, with the system's text beside them", () => {
-    const { found } = read([
+    const { transcripts } = read([
       {
         system: "Rules.",
         conversations: [
@@ -70,7 +73,7 @@ describe("chat JSON", () => {
         success: true,
       },
     ]);
-    expect(found[0]!.messages).toEqual([
+    expect(transcripts[0]!.messages).toEqual([
       { role: "system", content: "Rules." },
       { role: "user", content: "Go." },
       { role: "assistant", content: "go", reasoning: "Hm." },
@@ -102,8 +105,8 @@ describe("chat JSON", () => {
       'a message with a part of type "image_url"',
     ],
   ])("names what cannot be read: %#", (record, problem) => {
-    const { found, problems, path } = read([record]);
-    expect(found).toEqual([]);
+    const { transcripts, problems, path } = read([record]);
+    expect(transcripts).toEqual([]);
     expect(problems).toEqual([[problem, `${path}:1`]]);
   });
 });
@@ -122,7 +125,7 @@ describe("verifiers' traces", () => {
   });
 
   it("are paths of a graph, whose shared beginning is imitated once", () => {
-    const { found, problems } = read(
+    const { transcripts, problems } = read(
       [
         line([
           node(null, "user", "2 + 2?"),
@@ -136,15 +139,15 @@ describe("verifiers' traces", () => {
       "traces.jsonl",
     );
     expect(problems).toEqual([]);
-    expect(found.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
+    expect(transcripts.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
       ["2 + 2?", "Think.", "Go on.", "4"],
       ["2 + 2?", "Think.", "Sum up.", "Four."],
     ]);
-    expect(found.map(({ own }) => own)).toEqual([
+    expect(transcripts.map(({ own }) => own)).toEqual([
       [false, true, false, true],
       [false, false, false, true],
     ]);
-    expect(found[0]).toMatchObject({ env: "gsm8k", task: "q7", type: "math", return: 1 });
+    expect(transcripts[0]).toMatchObject({ env: "gsm8k", task: "q7", type: "math", return: 1 });
   });
 
   it.each<[unknown, string]>([
@@ -155,8 +158,8 @@ describe("verifiers' traces", () => {
     ],
     [line([node(3, "user", "a"), node(0, "assistant", "b")]), "nodes whose parents are no graph"],
   ])("are refused if they failed or are no graph: %#", (record, problem) => {
-    const { found, problems } = read([record], "traces.jsonl");
-    expect(found).toEqual([]);
+    const { transcripts, problems } = read([record], "traces.jsonl");
+    expect(transcripts).toEqual([]);
     expect(problems.map(([kind]) => kind)).toEqual([problem]);
   });
 });
@@ -170,14 +173,14 @@ describe("our own exports come back", () => {
   it.each(["jsonl", "verifiers", "sharegpt"])("as %s", async (format) => {
     const out = at(`${format}.jsonl`);
     await runCli(["export", at("spoken"), "--to", format, "--out", out]);
-    const found = readTranscripts(out, (kind) => expect(kind).toBe(""));
-    const said = found.flatMap(({ messages, own }) => messages.filter((_, i) => own[i]));
-    expect(said.map(({ content, reasoning }) => [content, reasoning])).toEqual([
+    const transcripts = readTranscripts(out, (kind) => expect(kind).toBe(""));
+    const imitated = transcripts.flatMap(({ messages, own }) => messages.filter((_, i) => own[i]));
+    expect(imitated.map(({ content, reasoning }) => [content, reasoning])).toEqual([
       ["open door", "Hm."],
       ["go in", undefined],
       ["take key", undefined],
     ]);
-    expect(found[0]).toMatchObject({ task: "train/3", return: 1, success: true });
+    expect(transcripts[0]).toMatchObject({ task: "train/3", return: 1, success: true });
   });
 
   it("as a data set for world models", async () => {

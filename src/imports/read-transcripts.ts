@@ -15,17 +15,17 @@ export function readTranscripts(path: string, onUnreadable: OnUnreadable): reado
     throw new UserError(
       `${path} does not exist: expected traces.jsonl of verifiers, or chat messages as JSON Lines`,
     );
-  const found: Transcript[] = [];
+  const transcripts: Transcript[] = [];
   eachRecord(path, onUnreadable, (value, where) => {
     try {
-      if (isVerifiersRecord(value)) found.push(...verifiersTranscripts(value, where));
-      else found.push(chatTranscript(value, where));
+      if (isVerifiersRecord(value)) transcripts.push(...verifiersTranscripts(value, where));
+      else transcripts.push(chatTranscript(value, where));
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
       onUnreadable(error.message, where);
     }
   });
-  return found;
+  return transcripts;
 }
 
 /**

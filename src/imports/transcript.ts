@@ -2,6 +2,7 @@
  * Transcripts: conversations of agents that other programs recorded, with their tools and rewards.
  * They are imitated (`warmStart.data`), and world models learn from them (`pawl wm data`).
  */
+import type { z } from "zod";
 import type { ChatMessage } from "../agents/chat.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import { answersOf } from "../text/response.js";
@@ -29,6 +30,14 @@ export interface Transcript {
 /** Why a record is no transcript. */
 export class Unreadable extends Error {
   override readonly name = "Unreadable";
+}
+
+/** A record that has this form; `Unreadable` otherwise, with the place of the first problem. */
+export function recordOf<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  throw new Unreadable(`${path.filter((key) => typeof key === "string").join(".")} ${message}`);
 }
 
 const tagged = answersOf({}, "tags");

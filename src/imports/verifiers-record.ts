@@ -5,7 +5,7 @@
 import { z } from "zod";
 import type { ChatMessage } from "../agents/chat.js";
 import { checkOrder, messageSchema, readMessage, readTools } from "./chat-record.js";
-import { type Transcript, Unreadable } from "./transcript.js";
+import { recordOf, type Transcript, Unreadable } from "./transcript.js";
 
 const nodeSchema = z.looseObject({
   parent: z.int().nullish(),
@@ -50,12 +50,7 @@ export function isVerifiersRecord(value: unknown): boolean {
 
 /** Reads a line; one that is none, or was not scored, throws `Unreadable`. */
 export function verifiersTranscripts(value: unknown, where: string): readonly Transcript[] {
-  const parsed = episodeSchema.safeParse(value);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new Unreadable(`${path.filter((key) => typeof key === "string").join(".")} ${message}`);
-  }
-  const { env, task, ok, traces } = parsed.data;
+  const { env, task, ok, traces } = recordOf(episodeSchema, value);
   if (ok === false) throw new Unreadable("the episode failed");
   const { data } = task;
   const id = data?.id ?? task.key ?? (data?.idx == null ? undefined : String(data.idx));

@@ -71,12 +71,12 @@ const GGUF_ARCHITECTURES: Readonly<Record<string, Architecture>> = {
 export function ggufArchitecture(gguf: GgufFile): Architecture & { readonly key: string } {
   const metadata = metadataOf(gguf);
   const key = metadata.text("general.architecture");
-  const found = Object.hasOwn(GGUF_ARCHITECTURES, key) ? GGUF_ARCHITECTURES[key] : undefined;
-  if (found === undefined)
+  const architecture = Object.hasOwn(GGUF_ARCHITECTURES, key) && GGUF_ARCHITECTURES[key];
+  if (!architecture)
     throw metadata.error(
       `architecture ${JSON.stringify(key.slice(0, 60))} is not supported in GGUF files; supported: ${Object.keys(GGUF_ARCHITECTURES).join(", ")}`,
     );
-  return { ...found, key };
+  return { ...architecture, key };
 }
 
 /** Keys that say nothing about the arithmetic. */
@@ -111,7 +111,9 @@ export function ggufConfig(gguf: GgufFile, factors: ArrayLike<number> | undefine
     rms_norm_eps: shortest(metadata.number(of("attention.layer_norm_rms_epsilon"))),
     hidden_act: "silu",
     tie_word_embeddings: !gguf.tensors.has("output.weight"),
-    ...tokenIds(metadata),
+    bos_token_id: metadata.numberIf("tokenizer.ggml.bos_token_id"),
+    eos_token_id: metadata.numberIf("tokenizer.ggml.eos_token_id"),
+    pad_token_id: metadata.numberIf("tokenizer.ggml.padding_token_id"),
     ...more?.(metadata, { layers, heads, headSize }),
     torch_dtype: "float32",
   };
@@ -155,16 +157,15 @@ function ropeScaling(
   const of = (field: string) => `${key}.rope.scaling.${field}`;
   const type = metadata.textIf(of("type")) ?? "none";
   const factor = metadata.numberIf(of("factor")) ?? metadata.numberIf(`${key}.rope.scale_linear`);
-  const original = metadata.numberIf(of("original_context_length"));
   if (factors !== undefined) {
     if (type !== "none")
       throw metadata.error(`rope_freqs.weight and rope scaling ${type} together are not supported`);
-    const found = llama3Scaling(factors, rope);
-    if (found === undefined)
+    const scaling = llama3Scaling(factors, rope);
+    if (scaling === undefined)
       throw metadata.error(
         "the factors in rope_freqs.weight are not those of Llama 3; not supported",
       );
-    return { rope_scaling: found };
+    return { rope_scaling: scaling };
   }
   if (type === "none" && (factor === undefined || factor === 1)) return {};
   if (factor === undefined) throw metadata.error(`metadata ${of("factor")} is missing`);
@@ -175,19 +176,8 @@ function ropeScaling(
     rope_scaling: {
       rope_type: "yarn",
       factor,
-      ...(original !== undefined && { original_max_position_embeddings: original }),
+      original_max_position_embeddings: metadata.numberIf(of("original_context_length")),
     },
-  };
-}
-
-function tokenIds(metadata: Metadata): Json {
-  const bos = metadata.numberIf("tokenizer.ggml.bos_token_id");
-  const eos = metadata.numberIf("tokenizer.ggml.eos_token_id");
-  const pad = metadata.numberIf("tokenizer.ggml.padding_token_id");
-  return {
-    ...(bos !== undefined && { bos_token_id: bos }),
-    ...(eos !== undefined && { eos_token_id: eos }),
-    ...(pad !== undefined && { pad_token_id: pad }),
   };
 }
 

@@ -42,22 +42,22 @@ export function ggufTokenizer(gguf: GgufFile): TokenizerFiles {
     decoder: parts.decoder,
     model: parts.model,
   };
-  const template = metadata.textIf("tokenizer.chat_template");
   const config = {
     tokenizer_class: "PreTrainedTokenizerFast",
     ...named,
-    ...(begin && { add_bos_token: true }),
+    add_bos_token: begin ? true : undefined,
     clean_up_tokenization_spaces: false,
-    ...contextOf(metadata),
-    ...(template !== undefined && { chat_template: template }),
+    model_max_length: metadata.numberIf(`${metadata.text("general.architecture")}.context_length`),
+    chat_template: metadata.textIf("tokenizer.chat_template"),
   };
   const ends = endIds(metadata, vocabulary);
   return {
     tokenizer: JSON.stringify(json),
     config: `${JSON.stringify(config, null, 2)}\n`,
-    ...(ends.length > 0 && {
-      generation: `${JSON.stringify({ eos_token_id: ends.length === 1 ? ends[0] : ends }, null, 2)}\n`,
-    }),
+    generation:
+      ends.length === 0
+        ? undefined
+        : `${JSON.stringify({ eos_token_id: ends.length === 1 ? ends[0] : ends }, null, 2)}\n`,
   };
 }
 
@@ -154,9 +154,4 @@ function beginWith(token: string, id: number): unknown {
     pair: [special, a, { SpecialToken: { id: token, type_id: 1 } }, b],
     special_tokens: { [token]: { id: token, ids: [id], tokens: [token] } },
   };
-}
-
-function contextOf(metadata: Metadata): Readonly<Record<string, number>> {
-  const context = metadata.numberIf(`${metadata.text("general.architecture")}.context_length`);
-  return context === undefined ? {} : { model_max_length: context };
 }

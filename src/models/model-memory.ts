@@ -6,8 +6,9 @@
  * 1,024 tokens, all before graphs that decode had their own copy of the weights (0.65 GB; twice that
  * while it is made). Runs record what they took (`memory.mib`), which is what counts.
  */
-import { MAX_STORED_DECODE_BYTES } from "../engine/embedded/stored-weights.js";
+
 import type { ModelConfig } from "../engine/weights/model-config.js";
+import { MAX_STORED_DECODE_BYTES } from "../engine/weights/stored-weights.js";
 
 /** Texts that are sampled together, their length, and that of a sequence to learn from. */
 export const ASSUMED = { rows: 16, tokens: 1024, rank: 16 } as const;

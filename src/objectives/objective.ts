@@ -3,14 +3,14 @@
  * eq. 3).
  */
 import { z } from "zod";
+import { addPart, schemaOfParts } from "../added-parts.js";
 import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";
 import { klObjective } from "./kl.js";
 import { checkLoss } from "./loss-plugin.js";
-import type { PawOptions } from "./paw-options.js";
+import { type PawSettings, pawOptions } from "./paw-options.js";
 import { policyObjective } from "./policy.js";
 import {
-  addPolicyLoss,
   CLIP,
   type PolicyLoss,
   policyLossNames,
@@ -23,24 +23,9 @@ import { worldObjective } from "./world.js";
 
 const coefficient = z.number().min(0);
 
-/**
- * Settings of the policy's losses: types, defaults, help and errors come from here. A plugin's loss
- * replaces the schema by one that has it too.
- */
-export let objectiveOptions = schemaWithLosses();
-
-export type ObjectiveOptions = z.output<ReturnType<typeof schemaWithLosses>>;
-
-/** Adds a loss of the policy, so that `objective.loss` can name it. */
-export function registerPolicyLoss(name: string, loss: PolicyLoss): void {
-  const taken = { names: policyLossNames(), settings: objectiveOptions.unwrap().shape };
-  checkLoss(`policy loss "${name}"`, name, loss, taken);
-  addPolicyLoss(name, loss);
-  objectiveOptions = schemaWithLosses();
-}
-
-function schemaWithLosses() {
-  return z
+/** Settings of the policy's losses: types, defaults, help and errors come from here. */
+export const objectiveOptions = schemaOfParts("policyLosses", () =>
+  z
     .strictObject({
       loss: z
         .enum(policyLossNames())
@@ -85,7 +70,25 @@ function schemaWithLosses() {
           "mean of the policy loss: over all action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
         ),
     })
-    .prefault({});
+    .prefault({}),
+);
+
+export type ObjectiveOptions = z.output<ReturnType<typeof objectiveOptions>>;
+
+/** The same as a caller gives them: what is left out has its default. */
+export type ObjectiveSettings = z.input<ReturnType<typeof objectiveOptions>>;
+
+/** Adds a loss of the policy, so that `objective.loss` can name it. */
+export function registerPolicyLoss(name: string, loss: PolicyLoss): void {
+  const taken = { names: policyLossNames(), settings: objectiveOptions().unwrap().shape };
+  checkLoss(`policy loss "${name}"`, name, loss, taken);
+  addPart("policyLosses", name, loss);
+}
+
+/** What else the objective has terms for: values, and actions that another program sampled. */
+interface ObjectiveTerms {
+  readonly critic?: boolean;
+  readonly sampler?: boolean;
 }
 
 /**
@@ -93,10 +96,12 @@ function schemaWithLosses() {
  * separate sampler.
  */
 export function updateObjective(
-  options: ObjectiveOptions,
-  paw: PawOptions,
-  { critic, sampler = false }: { readonly critic: boolean; readonly sampler?: boolean },
+  settings: ObjectiveSettings,
+  pawSettings: PawSettings,
+  { critic = false, sampler = false }: ObjectiveTerms = {},
 ): Objective {
+  const options = objectiveOptions().parse(settings);
+  const paw = pawOptions().parse(pawSettings);
   const { loss } = paw;
   return sumObjectives(
     policyObjective(options, sampler ? options : undefined, policyTokenLoss(options)),

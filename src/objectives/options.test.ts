@@ -9,7 +9,7 @@ import { supervisedObjective } from "./supervised.js";
 
 describe("settings of objectives", () => {
   it("have the paper's defaults, and a critic that does not drown the policy", () => {
-    expect(objectiveOptions.parse({})).toEqual({
+    expect(objectiveOptions().parse({})).toEqual({
       loss: "clip",
       clipLow: 0.2,
       clipHigh: 0.2,
@@ -21,7 +21,7 @@ describe("settings of objectives", () => {
       valueCoefficient: 0.01,
       aggregation: "token-mean",
     });
-    expect(pawOptions.parse({})).toEqual({
+    expect(pawOptions().parse({})).toEqual({
       loss: "cmae",
       rho: 0.2,
       mask: "below",
@@ -35,8 +35,8 @@ describe("settings of objectives", () => {
   it("weight a sampler's tokens only if there is a separate sampler", () => {
     const inputs = (sampler?: boolean) => {
       const more = { critic: false, ...(sampler !== undefined && { sampler }) };
-      const options = objectiveOptions.parse({});
-      return inputsOf(updateObjective(options, pawOptions.parse({}), more).loss);
+      const options = objectiveOptions().parse({});
+      return inputsOf(updateObjective(options, pawOptions().parse({}), more).loss);
     };
     expect(inputs(true)).toContain("samplerLogprob");
     expect(inputs(false)).not.toContain("samplerLogprob");
@@ -45,8 +45,8 @@ describe("settings of objectives", () => {
 
   it("leave out a term and its inputs if its weight is 0, or it is off", () => {
     const readBy = (given: object, paw: object = {}, critic = false) => {
-      const options = objectiveOptions.parse({ kl: 0, entropy: 0, ...given });
-      const { loss } = updateObjective(options, pawOptions.parse({ loss: "off", ...paw }), {
+      const options = objectiveOptions().parse({ kl: 0, entropy: 0, ...given });
+      const { loss } = updateObjective(options, pawOptions().parse({ loss: "off", ...paw }), {
         critic,
       });
       return [...inputsOf(loss), ...quantitiesOf(loss)];
@@ -92,9 +92,9 @@ describe("settings of objectives", () => {
   ] as const;
   it.each(LIMITS)("objective.%s", (setting, fine, refused) => {
     for (const value of fine)
-      expect(objectiveOptions.safeParse({ [setting]: value }).success).toBe(true);
+      expect(objectiveOptions().safeParse({ [setting]: value }).success).toBe(true);
     for (const value of refused)
-      expect(objectiveOptions.safeParse({ [setting]: value }).success).toBe(false);
+      expect(objectiveOptions().safeParse({ [setting]: value }).success).toBe(false);
   });
 
   const PAW_LIMITS = [
@@ -103,8 +103,9 @@ describe("settings of objectives", () => {
     ["lambda", [0, 3, "adaptive"], [-0.1, "off"]],
   ] as const;
   it.each(PAW_LIMITS)("paw.%s", (setting, fine, refused) => {
-    for (const value of fine) expect(pawOptions.safeParse({ [setting]: value }).success).toBe(true);
+    for (const value of fine)
+      expect(pawOptions().safeParse({ [setting]: value }).success).toBe(true);
     for (const value of refused)
-      expect(pawOptions.safeParse({ [setting]: value }).success).toBe(false);
+      expect(pawOptions().safeParse({ [setting]: value }).success).toBe(false);
   });
 });

@@ -1,25 +1,13 @@
 /** Settings of PaW with the paper's defaults: types, help and errors come from here. */
 import { z } from "zod";
+import { addPart, schemaOfParts } from "../added-parts.js";
 import { checkLoss } from "./loss-plugin.js";
 import type { WorldLoss } from "./world-loss.js";
-import { addWorldLoss, lossSettings, worldLossNames, worldLossTitles } from "./world-losses.js";
-
-/** A plugin's loss replaces the schema by one that has it too. */
-export let pawOptions = schemaWithLosses();
-
-export type PawOptions = z.output<ReturnType<typeof schemaWithLosses>>;
-
-/** Adds a world-model loss, so that `paw.loss` can name it. */
-export function registerWorldLoss(name: string, loss: WorldLoss): void {
-  const taken = { names: [...worldLossNames(), "off"], settings: pawOptions.unwrap().shape };
-  checkLoss(`world-model loss "${name}"`, name, loss, taken);
-  addWorldLoss(name, loss);
-  pawOptions = schemaWithLosses();
-}
+import { lossSettings, worldLossNames, worldLossTitles } from "./world-losses.js";
 
 /** Without any setting of PaW the policy alone is trained: docs/results/observations.md says why. */
-function schemaWithLosses() {
-  return z
+export const pawOptions = schemaOfParts("worldLosses", () =>
+  z
     .strictObject({
       loss: z
         .enum([...worldLossNames(), "off"])
@@ -53,5 +41,17 @@ function schemaWithLosses() {
           "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
         ),
     })
-    .prefault({ loss: "off" });
+    .prefault({ loss: "off" }),
+);
+
+export type PawOptions = z.output<ReturnType<typeof pawOptions>>;
+
+/** The same as a caller gives them: what is left out has its default. */
+export type PawSettings = z.input<ReturnType<typeof pawOptions>>;
+
+/** Adds a world-model loss, so that `paw.loss` can name it. */
+export function registerWorldLoss(name: string, loss: WorldLoss): void {
+  const taken = { names: [...worldLossNames(), "off"], settings: pawOptions().unwrap().shape };
+  checkLoss(`world-model loss "${name}"`, name, loss, taken);
+  addPart("worldLosses", name, loss);
 }

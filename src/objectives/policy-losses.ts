@@ -2,6 +2,7 @@
  * The policy's losses by name: `clip`, the clipped policy gradient (`policy.ts`), and those of
  * plugins.
  */
+import { addedParts } from "../added-parts.js";
 import { UserError } from "../errors.js";
 import type { Expr } from "./expression.js";
 import { checkExpression } from "./loss-plugin.js";
@@ -20,7 +21,7 @@ export interface PolicyLoss<S extends LossSettings = LossSettings> {
 /** The default. */
 export const CLIP = "clip";
 
-const plugins = new Map<string, PolicyLoss>();
+const plugins = addedParts<PolicyLoss>("policyLosses");
 
 /** The names of the losses; the first is the default. */
 export const policyLossNames = (): [string, ...string[]] => [CLIP, ...plugins.keys()];
@@ -38,11 +39,6 @@ export const policyLossSettings = (): Readonly<Record<never, never>> =>
 /** The losses that have each setting. */
 export const policyLossesBySetting = (): ReadonlyMap<string, readonly string[]> =>
   lossesBySetting(plugins);
-
-/** Adds a loss to the list; `objective.ts` checks it and offers it. */
-export function addPolicyLoss(name: string, loss: PolicyLoss): void {
-  plugins.set(name, loss);
-}
 
 /** The loss of an action token by a plugin's loss; undefined for the clipped policy gradient. */
 export function policyTokenLoss(options: { readonly loss: string }): Expr | undefined {

@@ -2,6 +2,7 @@
  * The world-model losses by name. To add one, write a file beside these and add a line here
  * (CONTRIBUTING.md).
  */
+import { addedParts } from "../added-parts.js";
 import { clippedMae } from "./clipped-mae.js";
 import { crossEntropy } from "./cross-entropy.js";
 import { mae } from "./mae.js";
@@ -18,18 +19,20 @@ type Losses = typeof worldLosses;
 export type WorldLossName = keyof Losses;
 
 /** The losses above and, after them, those of plugins. */
-const known = new Map<string, WorldLoss>(
-  Object.entries(worldLosses as unknown as Readonly<Record<string, WorldLoss>>),
-);
+const known = (): ReadonlyMap<string, WorldLoss> =>
+  new Map([
+    ...Object.entries(worldLosses as unknown as Readonly<Record<string, WorldLoss>>),
+    ...addedParts<WorldLoss>("worldLosses"),
+  ]);
 
 /** The names of the losses; the first is the default. */
 export function worldLossNames(): [WorldLossName, ...WorldLossName[]] {
-  return [...known.keys()] as [WorldLossName, ...WorldLossName[]];
+  return [...known().keys()] as [WorldLossName, ...WorldLossName[]];
 }
 
 /** What help calls them. */
 export function worldLossTitles(): readonly string[] {
-  return [...known.values()].map(({ title }) => title);
+  return [...known().values()].map(({ title }) => title);
 }
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer A) => void
@@ -39,12 +42,12 @@ type AllSettings = Together<Losses[WorldLossName]["settings"]>;
 
 /** The settings of all losses together. */
 export function lossSettings(): AllSettings {
-  return Object.assign({}, ...[...known.values()].map(({ settings }) => settings)) as AllSettings;
+  return Object.assign({}, ...[...known().values()].map(({ settings }) => settings)) as AllSettings;
 }
 
 /** The losses that have each setting. */
 export function worldLossesBySetting(): ReadonlyMap<string, readonly string[]> {
-  return lossesBySetting(known);
+  return lossesBySetting(known());
 }
 
 /** How observations are learned: a loss, with the settings of all. */
@@ -52,10 +55,5 @@ export type WorldOptions = LossOptions<AllSettings> & { readonly loss: WorldLoss
 
 /** The loss that the options name. */
 export function worldLossOf({ loss }: Pick<WorldOptions, "loss">): WorldLoss {
-  return known.get(loss)!;
-}
-
-/** Adds a loss to the list; `paw-options.ts` checks it and offers it. */
-export function addWorldLoss(name: string, loss: WorldLoss): void {
-  known.set(name, loss);
+  return known().get(loss)!;
 }

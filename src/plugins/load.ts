@@ -1,18 +1,17 @@
 /** Loads plugins: runs their modules and registers what they add. */
 import { existsSync } from "node:fs";
 import { basename, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import * as zod from "zod";
 import { type Agent, isAgent } from "../agents/agent.js";
-import { agentKind } from "../agents/agent-environment.js";
+import { agentKind } from "../agents/agent-kind.js";
+import { builtFile } from "../calls.js";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { addLoadedPlugin, type LoadedPlugin, loadedPlugins } from "../loaded-plugins.js";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
 import { type Plugin, registerPlugin } from "./plugin.js";
 import { hashPlugin } from "./source.js";
-
-/** This package by its own name: a plugin must get the very modules that run it. */
-const SELF: string = "pawl";
 
 /** Loads a plugin, once per process; the error of a bad one names its file. */
 export async function loadPlugin(file: string): Promise<LoadedPlugin> {
@@ -48,7 +47,9 @@ export async function loadDefault(
     );
   const sha256 = hashPlugin(path);
   try {
-    const module = await importModule(path, { [SELF]: await import(SELF), zod });
+    // A plugin must get the very modules that run it.
+    const pawl = await import(pathToFileURL(builtFile("index")).href);
+    const module = await importModule(path, { pawl, zod });
     return { sha256, given: module.default };
   } catch (error) {
     throw badModule(file, what, error);

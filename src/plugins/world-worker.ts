@@ -3,6 +3,7 @@ import { serve } from "../calls.js";
 import { type Env, EnvError, type Environment } from "../envs/env.js";
 import type { Advice, Shown, Told, WorldStart } from "../envs/isolated-environment.js";
 import { openEnvironment } from "../envs/open.js";
+import { loadEnvKinds } from "../envs/registry.js";
 import { processPort } from "../process-calls.js";
 
 let opening: Promise<Environment> | undefined;
@@ -14,6 +15,7 @@ async function open({ plugins, config }: WorldStart): Promise<Environment> {
     const { loadPlugin } = await import("./load.js");
     for (const path of plugins) await loadPlugin(path);
   }
+  await loadEnvKinds([config.name]);
   return openEnvironment(config);
 }
 

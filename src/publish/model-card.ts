@@ -30,10 +30,10 @@ export interface PublishedModel {
 export function modelCard(model: PublishedModel): string {
   const { repo, manifest, cards, base, isAdapter } = model;
   const head = {
-    ...(model.license !== undefined && { license: model.license }),
+    license: model.license,
     library_name: isAdapter ? "peft" : "transformers",
     pipeline_tag: "text-generation",
-    ...(base !== undefined && { base_model: base }),
+    base_model: base,
     tags: ["pawl", "reinforcement-learning", "agent"],
     ...(cards.length > 0 && { "model-index": [{ name: repo, results: cards.map(indexed) }] }),
   };

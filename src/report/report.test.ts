@@ -123,7 +123,7 @@ it("asks for the probability of each observation token and marks what the mask k
     { name: "after", folder: "b" },
   ];
   const predict = (loss: string) =>
-    predictObservations(engine, tokenizer, sampled, weights, pawOptions.parse({ loss }));
+    predictObservations(engine, tokenizer, sampled, weights, pawOptions().parse({ loss }));
   const [step] = await predict("cmae");
   expect(loaded).toEqual(["a", "b"]);
   expect(step!.rows.map((row) => row.weights)).toEqual(["before", "after"]);
@@ -156,7 +156,7 @@ it("makes a self-contained page in which foreign text stays text", () => {
     {
       ...group!,
       episodes: [{ update: 0, episode: bad }],
-      predictions: { steps, paw: pawOptions.parse({}) },
+      predictions: { steps, paw: pawOptions().parse({}) },
     },
   ]);
   expect(page).not.toContain("<img src=x");

@@ -297,18 +297,18 @@ describe("what does not break an episode", () => {
   });
 
   it("tells a world that nobody waits for its answer any more", async () => {
-    let told: unknown;
+    let reason: unknown;
     const spoil: Spoil = () => ({
       step: (_, signal) =>
         new Promise((_resolve, reject) => {
           signal!.addEventListener("abort", () => {
-            told = signal!.reason;
+            reason = signal!.reason;
             reject(new Error("stopped"));
           });
         }),
     });
     await playIn(environmentOf(spoil, quick));
-    expect(String(told)).toContain("took longer than");
+    expect(String(reason)).toContain("took longer than");
   });
 });
 

@@ -1,7 +1,7 @@
 /** The configuration of a rollout, and its tasks. */
 import { z } from "zod";
+import { envConfig } from "../envs/config.js";
 import type { Environment, EnvKind, Task } from "../envs/env.js";
-import { envConfig } from "../envs/open.js";
 import { createRandom } from "../random.js";
 import { promptOptions } from "../text/prompt.js";
 import { policyConfig } from "./policies/config.js";
@@ -25,8 +25,8 @@ export function rolloutConfig(kind: EnvKind) {
         .optional()
         .describe("play these tasks instead, by id, such as train/0,train/17"),
       groupSize: z.int().min(1).default(8).describe("episodes per task"),
-      policy: policyConfig.optional(),
-      prompt: promptOptions.prefault({}),
+      policy: policyConfig().optional(),
+      prompt: promptOptions().prefault({}),
       stepLimit: z
         .int()
         .min(1)

@@ -1,7 +1,9 @@
 /** A policy chooses actions. Experts, people, chat models and engines all have this interface. */
-import type { Env, RemoteEnv, Task } from "../envs/env.js";
-import type { PromptPiece } from "../text/prompt.js";
+import type { ActingEngine } from "../engine/engine.js";
+import type { Env, Environment, RemoteEnv, Task } from "../envs/env.js";
+import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
+import type { Tokenizer } from "../text/tokenizer.js";
 import type { Tool } from "../text/tool.js";
 import type { Episode, Step } from "./episode.js";
 import type { EpisodePlan } from "./episode-plan.js";
@@ -71,4 +73,25 @@ export interface Policy {
   play?(plan: EpisodePlan): Promise<Episode>;
   /** Callback after every finished episode, before the next attempt of its group starts. */
   finished?(episode: Episode, signal?: AbortSignal): Promise<void>;
+}
+
+/** A model that acts: how it samples, reads and writes. */
+export interface ActingModel {
+  readonly engine: ActingEngine;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  readonly sampling: { readonly maxTokens: number; readonly temperature: number };
+  /** Episodes that are played together (default: all of them). */
+  readonly batch?: number;
+}
+
+/** An environment that brings its own policy, such as an agent's program that asks the model itself. */
+export interface SelfPlayed extends Environment {
+  /** The model as a policy here. */
+  policy(model: ActingModel): Policy;
+}
+
+/** Whether an environment brings its own policy. */
+export function bringsPolicy(environment: Environment): environment is SelfPlayed {
+  return "policy" in environment;
 }

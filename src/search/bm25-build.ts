@@ -7,7 +7,7 @@
  */
 import { type Analyser, createAnalyser } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
-import { lengthToByte } from "./length-byte.js";
+import { lengthToByte } from "./bm25.js";
 
 const CHUNK = 1 << 20;
 const MOST_FREQUENT = 0xffff;
@@ -115,11 +115,10 @@ function rankIds(ids: readonly string[]): Uint32Array {
   });
   const rank = new Uint32Array(ids.length);
   for (let at = 0; at < order.length; at++) {
-    if (at > 0 && ids[order[at]!] === ids[order[at - 1]!]) {
+    if (at > 0 && ids[order[at]!] === ids[order[at - 1]!])
       throw new Error(
         `Two documents have the id ${JSON.stringify(ids[order[at]!])}: ids must be distinct, because they decide between equal scores.`,
       );
-    }
     rank[order[at]!] = at;
   }
   return rank;

@@ -2,9 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createAnalyser } from "./analyser.js";
-import { type Bm25Index, createSearcher } from "./bm25.js";
+import { type Bm25Index, byteToLength, createSearcher, lengthToByte } from "./bm25.js";
 import { createIndexBuilder } from "./bm25-build.js";
-import { byteToLength, lengthToByte } from "./length-byte.js";
 
 const folder = "../shared/data/webshop";
 
@@ -66,9 +65,8 @@ describe.skipIf(!existsSync(folder))(
       }
       const { df } = vectors.find((vector) => vector.type === "terms")!;
       expect(index.terms.size).toBe(Object.keys(df).length);
-      for (const [term, number] of index.terms) {
+      for (const [term, number] of index.terms)
         expect([term, index.starts[number + 1]! - index.starts[number]!]).toEqual([term, df[term]]);
-      }
     });
 
     it("ranks all 100 recorded queries identically, with the same scores and ties", () => {

@@ -3,10 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { type Bm25Index, createSearcher } from "./bm25.js";
+import { type Bm25Index, byteToLength, createSearcher, lengthToByte } from "./bm25.js";
 import { createIndexBuilder } from "./bm25-build.js";
 import { loadIndex, saveIndex } from "./index-file.js";
-import { byteToLength, lengthToByte } from "./length-byte.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-index-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -7,10 +7,8 @@
  * with 32-bit floats throughout except for the sum over terms, which is in double precision and rounded
  * at the end. Equal scores rank by ascending id.
  */
-import type { Analyser } from "./analyser.js";
-import { createAnalyser } from "./analyser.js";
+import { type Analyser, createAnalyser } from "./analyser.js";
 import { createBestHits, type Hit } from "./best-hits.js";
-import { byteToLength } from "./length-byte.js";
 
 const K1 = Math.fround(0.9);
 const B = Math.fround(0.4);
@@ -158,9 +156,8 @@ function partialScore(weight: number, frequency: number, inverseLength: number):
 
 function partTable(weight: number, inverseLength: Float32Array): Float32Array {
   const table = new Float32Array(TABLE_FREQUENCIES * 256);
-  for (let at = 0; at < table.length; at++) {
+  for (let at = 0; at < table.length; at++)
     table[at] = partialScore(weight, 1 + (at >> 8), inverseLength[at & 255]!);
-  }
   return table;
 }
 
@@ -173,4 +170,29 @@ function inverseLengths(index: Bm25Index): Float32Array {
     factors[byte] = Math.fround(1 / Math.fround(K1 * Math.fround(Math.fround(1 - B) + share)));
   }
   return factors;
+}
+
+/**
+ * Document lengths are stored in one byte, as Lucene does (`SmallFloat.intToByte4`): exact below 40, above
+ * that with four significant binary digits. Lengths below this are stored as they are.
+ */
+const EXACT = 24;
+
+/** The byte for a length. */
+export function lengthToByte(length: number): number {
+  if (length < EXACT) return length;
+  const rest = length - EXACT;
+  const bits = rest === 0 ? 0 : 32 - Math.clz32(rest);
+  if (bits < 4) return EXACT + rest;
+  const shift = bits - 4;
+  return EXACT + (((rest >>> shift) & 0x07) | ((shift + 1) << 3));
+}
+
+/** The length that a byte represents: the smallest one stored as this byte. */
+export function byteToLength(byte: number): number {
+  if (byte < EXACT) return byte;
+  const code = byte - EXACT;
+  const shift = (code >>> 3) - 1;
+  if (shift < 0) return EXACT + code;
+  return EXACT + ((code & 0x07) | 0x08) * 2 ** shift;
 }

@@ -37,9 +37,8 @@ export function openLines(path: string): LineFile {
     const { size, mtimeMs } = fstatSync(file);
     const key = `${size} ${mtimeMs}`;
     const packed = path.endsWith(".gz");
-    if (!packed && size >= KEEP_BELOW) {
+    if (!packed && size >= KEEP_BELOW)
       return lineFile(path, key, size, (start, end) => readRange(file, path, start, end));
-    }
     const content = readFileSync(file);
     closeSync(file);
     const bytes = packed ? gunzipWithin(content) : content;
@@ -106,9 +105,8 @@ export function parseLine(
   } catch (error) {
     throw badLine(file, number, `is not JSON (${(error as Error).message})`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
     throw badLine(file, number, "is not a JSON object");
-  }
   return value as Readonly<Record<string, unknown>>;
 }
 

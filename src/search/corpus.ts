@@ -49,11 +49,10 @@ export function scanCorpus(file: LineFile, onPassage: (passage: Passage) => void
     starts.push(line.start);
     ends.push(line.end);
   });
-  if (starts.length === 0) {
+  if (starts.length === 0)
     throw new UserError(
       `${file.path} has no passages: expected one {"id", "contents"} on every line.`,
     );
-  }
   return { starts: Float64Array.from(starts), ends: Float64Array.from(ends) };
 }
 
@@ -80,15 +79,13 @@ export function openCorpus(path: string): Corpus {
 
 function toPassage(file: LineFile, line: Pick<Line, "text" | "number">): Passage {
   const { id, contents } = parseLine(file, line);
-  if (typeof id !== "string" && typeof id !== "number") {
+  if (typeof id !== "string" && typeof id !== "number")
     throw badLine(
       file,
       line.number,
       `has no id: expected a string or a number, got ${JSON.stringify(id)}`,
     );
-  }
-  if (typeof contents !== "string") {
+  if (typeof contents !== "string")
     throw badLine(file, line.number, `has no contents: expected a string, got ${typeof contents}`);
-  }
   return { id: String(id), contents };
 }

@@ -101,9 +101,8 @@ export function loadIndex(
   }
   try {
     const { header, bytes } = readHeader(file);
-    if (header?.analyser !== ANALYSER_VERSION) {
+    if (header?.analyser !== ANALYSER_VERSION)
       return { unusable: "it was made by another version" };
-    }
     if (header.key !== key) return { unusable: "it was made from other files" };
     const blocks = readBlocks(file, header, bytes);
     if (typeof blocks === "string") return { unusable: `${blocks} is damaged` };
@@ -143,9 +142,8 @@ function checksum(bytes: Uint8Array): number {
 }
 
 function writeAll(file: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) {
+  for (let done = 0; done < bytes.length; )
     done += writeSync(file, bytes, done, Math.min(PIECE, bytes.length - done));
-  }
 }
 
 function headerLine(header: Header): string {

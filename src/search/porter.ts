@@ -5,61 +5,20 @@
 
 type Rule = readonly [suffix: string, replacement: string];
 
-const step2: readonly Rule[] = [
-  ["ational", "ate"],
-  ["tional", "tion"],
-  ["enci", "ence"],
-  ["anci", "ance"],
-  ["izer", "ize"],
-  ["bli", "ble"],
-  ["alli", "al"],
-  ["entli", "ent"],
-  ["eli", "e"],
-  ["ousli", "ous"],
-  ["ization", "ize"],
-  ["ation", "ate"],
-  ["ator", "ate"],
-  ["alism", "al"],
-  ["iveness", "ive"],
-  ["fulness", "ful"],
-  ["ousness", "ous"],
-  ["aliti", "al"],
-  ["iviti", "ive"],
-  ["biliti", "ble"],
-  ["logi", "log"],
-];
+/** Rules written as `suffix:replacement`. */
+const rules = (text: string): readonly Rule[] =>
+  text.split(/\s+/).map((rule) => rule.split(":") as [string, string]);
 
-const step3: readonly Rule[] = [
-  ["icate", "ic"],
-  ["ative", ""],
-  ["alize", "al"],
-  ["iciti", "ic"],
-  ["ical", "ic"],
-  ["ful", ""],
-  ["ness", ""],
-];
+const step2 = rules(
+  `ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous
+  ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive
+  biliti:ble logi:log`,
+);
 
-const step4: readonly string[] = [
-  "al",
-  "ance",
-  "ence",
-  "er",
-  "ic",
-  "able",
-  "ible",
-  "ant",
-  "ement",
-  "ment",
-  "ent",
-  "ion",
-  "ou",
-  "ism",
-  "ate",
-  "iti",
-  "ous",
-  "ive",
-  "ize",
-];
+const step3 = rules("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:");
+
+const step4: readonly string[] =
+  "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(" ");
 
 /** The stem of a lower-case word; words of one or two characters are unchanged. */
 export function porterStem(word: string): string {
@@ -133,8 +92,8 @@ function pastAndGerund(word: string): string {
 }
 
 /** Applies the rule whose suffix the word has, if the part before it is long enough. */
-function replaceFirst(word: string, rules: readonly Rule[]): string {
-  for (const [suffix, replacement] of rules) {
+function replaceFirst(word: string, step: readonly Rule[]): string {
+  for (const [suffix, replacement] of step) {
     if (!word.endsWith(suffix)) continue;
     const end = word.length - suffix.length;
     return measure(word, end) > 0 ? word.slice(0, end) + replacement : word;

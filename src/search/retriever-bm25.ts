@@ -61,11 +61,10 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
   const lineOf = new Map<string, number>();
   const places: Places = scanCorpus(file, ({ id, contents }) => {
     const earlier = lineOf.get(id);
-    if (earlier !== undefined) {
+    if (earlier !== undefined)
       throw new UserError(
         `${file.path}: passages ${earlier} and ${lineOf.size + 1} have the same id ${JSON.stringify(id)}. Give every passage a unique id.`,
       );
-    }
     lineOf.set(id, lineOf.size + 1);
     builder.add(id, contents);
   });

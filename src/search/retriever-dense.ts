@@ -55,9 +55,8 @@ export function denseRetriever(options: DenseOptions): WaitingRetriever {
       const { encoder, table } = await ready;
       const [vector] = await encoder.encode([prefixes.query + query]);
       const best = createBestHits(Math.min(limit, corpus.count), order);
-      for (let number = 0; number < corpus.count; number++) {
+      for (let number = 0; number < corpus.count; number++)
         best.offer(number, innerProduct(table, number, vector!));
-      }
       return best
         .sorted(names)
         .map(({ document, score }) => ({ passage: corpus.passage(document), score }));

@@ -46,11 +46,10 @@ export function httpRetriever(options: HttpRetrieverOptions): WaitingRetriever {
 
 function readAnswer(json: unknown, limit: number): readonly FoundPassage[] {
   const parsed = answer.safeParse(json);
-  if (!parsed.success) {
+  if (!parsed.success)
     throw new Error(
       `expected {"result": [[{"document", "score"}]]}; ${z.prettifyError(parsed.error)}`,
     );
-  }
   const { result } = parsed.data;
   if (result.length !== 1) throw new Error(`expected results for 1 query, got ${result.length}`);
   return result[0]!.slice(0, limit).map(({ document, score }, rank) => ({
@@ -61,14 +60,12 @@ function readAnswer(json: unknown, limit: number): readonly FoundPassage[] {
 
 function retrieveUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+  if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new UserError(
       `the address of a retriever looks like http://127.0.0.1:8000/retrieve, not ${JSON.stringify(text)}.`,
     );
-  }
-  if (url.username !== "" || url.password !== "") {
+  if (url.username !== "" || url.password !== "")
     throw new UserError("the address of a retriever must not contain a user name or password.");
-  }
   if (/^\/*$/.test(url.pathname)) url.pathname = "/retrieve";
   return url;
 }

@@ -29,21 +29,18 @@ export function openRetriever(choice: RetrieverChoice): Retriever {
   const { retriever, corpus, cache, prefixes = "none" } = choice;
   refuseUnused(choice);
   if (/^https?:/i.test(retriever)) return httpRetriever({ url: retriever });
-  if (corpus === undefined) {
+  if (corpus === undefined)
     throw new UserError(
       "there is no corpus to search: give a JSONL file of {id, contents}, or the address of a retriever that has one.",
     );
-  }
-  if (retriever === "bm25") {
+  if (retriever === "bm25")
     return typeof corpus === "string"
       ? openBm25Retriever({ corpus, cache })
       : bm25Retriever(corpus);
-  }
-  if (retriever !== "dense") {
+  if (retriever !== "dense")
     throw new UserError(
       `a retriever is bm25, dense, or an address like http://127.0.0.1:8000/retrieve, not ${JSON.stringify(retriever)}.`,
     );
-  }
   const isFile = typeof corpus === "string";
   return denseRetriever({
     corpus: isFile ? openCorpus(corpus) : corpus,
@@ -83,11 +80,10 @@ function refuseUnused(choice: RetrieverChoice): void {
 }
 
 function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<Encoder> {
-  if (encoder === undefined) {
+  if (encoder === undefined)
     throw new UserError(
       "dense retrieval needs an encoder: a folder with tokenizer.json and model.onnx, or the address of an embeddings endpoint.",
     );
-  }
   if (!/^https?:/i.test(encoder)) {
     return async () => {
       // Imported lazily: it loads ONNX Runtime, which most searches do not need.
@@ -95,9 +91,8 @@ function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<En
       return openOnnxEncoder({ folder: encoder });
     };
   }
-  if (encoderModel === undefined) {
+  if (encoderModel === undefined)
     throw new UserError(`no model name for ${encoder}: set encoderModel.`);
-  }
   const key = process.env.OPENAI_API_KEY?.trim() || undefined;
   return () => openEndpointEncoder({ url: encoder, model: encoderModel, key });
 }

@@ -77,13 +77,12 @@ async function answer(
 ): Promise<void> {
   access(asked);
   const path = pathOf(asked);
-  if (path === "/health" && asked.method === "GET") {
+  if (path === "/health" && asked.method === "GET")
     return sendJson(reply, 200, {
       status: "ok",
       retriever: retriever.name,
       ...(retriever.local && { passages: retriever.count }),
     });
-  }
   if (path !== "/retrieve") throw new HttpError(404, "available: POST /retrieve and GET /health");
   if (asked.method !== "POST") throw new HttpError(405, "/retrieve requires POST");
   const parsed = request.safeParse(await readJson(asked, { maxBytes: MOST_BYTES, take }));

@@ -80,9 +80,8 @@ function letterEncoder(): Encoder & { readonly encoded: string[] } {
       encoded.push(...texts);
       return texts.map((text) => {
         const vector = new Float32Array(26);
-        for (const [letter] of text.toLowerCase().matchAll(/[a-z]/g)) {
+        for (const [letter] of text.toLowerCase().matchAll(/[a-z]/g))
           vector[letter.charCodeAt(0) - 97]!++;
-        }
         return normalise(vector);
       });
     },

@@ -142,9 +142,8 @@ function attachedEnd(text: string, from: number): number {
 
 function runEnd(text: string, from: number, kind: number): number {
   let at = from;
-  while (at < text.length && classOf(text.codePointAt(at)!) === kind) {
+  while (at < text.length && classOf(text.codePointAt(at)!) === kind)
     at = attachedEnd(text, at + units(text.codePointAt(at)!));
-  }
   return at;
 }
 
@@ -163,9 +162,8 @@ function symbolEnd(text: string, start: number): number {
     at < text.length &&
     text.charCodeAt(at - 1) === ZERO_WIDTH_JOINER &&
     classOf(text.codePointAt(at)!) === SYMBOL
-  ) {
+  )
     at = attachedEnd(text, at + units(text.codePointAt(at)!));
-  }
   return at;
 }
 

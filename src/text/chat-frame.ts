@@ -139,7 +139,7 @@ export function turnFrame(tokenizer: Tokenizer, shape: TurnShape): TurnFrame {
       (first.texts.every((text, at) => text === second.texts[at])
         ? undefined
         : "it writes a first answer differently from later ones");
-    return { ...second, ...(problem !== undefined && { problem }) };
+    return { ...second, problem };
   });
 }
 
@@ -197,7 +197,7 @@ function afterResponse(
     throw new TokenizerError(
       `The tokenizer's chat template does not contain the answer to a response exactly once and unchanged, so a conversation cannot be continued. It wrote: ${text.slice(0, 200)}`,
     );
-  return { end: ended.end, ...found, ...(problem !== undefined && { problem }) };
+  return { end: ended.end, ...found, problem };
 }
 
 /** A response, and the messages that answer it, in probes. */

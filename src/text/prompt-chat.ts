@@ -82,7 +82,7 @@ export function chatStyle(prompt: EnvPrompt, options: ChatOptions): PromptStyle 
     around: [before, after],
     history: slots.history,
     callForm: calls,
-    ...(promptTokens !== undefined && { promptTokens }),
+    promptTokens,
     parse,
     format,
     continuation: (observation, _, tools) =>

@@ -15,7 +15,7 @@ export function fullStyle(prompt: EnvPrompt, slots: SlotOptions, answers: Answer
     name: "full",
     continuing: false,
     responseEnd: "",
-    ...(prompt.around && { around: prompt.around }),
+    around: prompt.around,
     history: slots.history,
     render: (view) => prompt.render?.(view, slots) ?? renderFull(view, prompt, slots),
     parse: answers.parse,

@@ -81,10 +81,10 @@ describe("a template", () => {
   it("is read from a file, and recorded as its text", () => {
     const file = join(folder, "paper.txt");
     writeFileSync(file, "Do {task_description}");
-    const { template } = promptOptions.parse({ template: file });
+    const { template } = promptOptions().parse({ template: file });
     expect(template).toBe("Do {task_description}\n");
-    expect(promptOptions.parse({ template }).template).toBe(template);
-    expect(() => promptOptions.parse({ template: join(folder, "none.txt") })).toThrow(
+    expect(promptOptions().parse({ template }).template).toBe(template);
+    expect(() => promptOptions().parse({ template: join(folder, "none.txt") })).toThrow(
       /prompt\.template: cannot read .*none\.txt/,
     );
   });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { searchPrompt } from "../envs/search/prompt.js";
-import { shopPrompt } from "../envs/webshop/prompt.js";
+import { shopPrompt } from "../envs/webshop/webshop.js";
 import { type PromptView, promptOptions, promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
 
@@ -197,12 +197,13 @@ describe("the options", () => {
     [{ history: "some" }, "history"],
     [{ histroy: 2 }, "histroy"],
   ])("refuse %j", (options, name) => {
-    const result = promptOptions.safeParse(options);
+    const result = promptOptions().safeParse(options);
     expect(result.error?.message).toContain(name);
   });
 });
 
 it("the limit of a prompt in tokens is 1 or more", () => {
-  const fits = (maxTokens: number) => promptOptions.safeParse({ style: "chat", maxTokens }).success;
+  const fits = (maxTokens: number) =>
+    promptOptions().safeParse({ style: "chat", maxTokens }).success;
   expect([0, 1, 2].map(fits)).toEqual([false, true, true]);
 });

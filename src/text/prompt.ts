@@ -8,6 +8,7 @@
  * `compact` is the slots alone after one-token markers, for small models.
  */
 import { z } from "zod";
+import { schemaOfParts } from "../added-parts.js";
 import { type EnvPrompt, neutral } from "./env-prompt.js";
 import type { SlotOptions } from "./history.js";
 import { chatStyle } from "./prompt-chat.js";
@@ -23,7 +24,12 @@ import {
   templateText,
 } from "./prompt-template.js";
 import { type AnswerForm, answersOf } from "./response.js";
-import { addPluginStyle, type PromptStyleKind, pluginStyle } from "./style-plugins.js";
+import {
+  addPluginStyle,
+  type PromptStyleKind,
+  pluginStyle,
+  pluginStyles,
+} from "./style-plugins.js";
 import type { Tokenizer } from "./tokenizer.js";
 import { callForms } from "./tool.js";
 import { callFormOf } from "./tool-calls.js";
@@ -37,11 +43,8 @@ export type {
   PromptView,
 } from "./prompt-style.js";
 
-/**
- * Settings of the prompts: the source of types, defaults and help. A plugin's style replaces them by
- * settings that have it too.
- */
-export let promptOptions = z.strictObject({
+/** Settings of the prompts in our own styles: the source of types, defaults and help. */
+const ownOptions = z.strictObject({
   style: z
     .enum(["full", "compact", "chat"])
     .default("full")
@@ -97,20 +100,27 @@ export let promptOptions = z.strictObject({
     ),
 });
 
+/** Settings of the prompts, with the styles of plugins. */
+export const promptOptions = schemaOfParts("promptStyles", () => {
+  const { style } = ownOptions.shape;
+  const added = [...pluginStyles().values()];
+  if (added.length === 0) return ownOptions;
+  return ownOptions.extend({
+    style: z
+      .enum([...style.unwrap().options, ...added.map(({ name }) => name)])
+      .default("full")
+      .describe(
+        [style.description, ...added.map(({ name, title }) => `${name}: ${title}`)].join("; "),
+      ),
+  }) as unknown as typeof ownOptions;
+});
+
 /** Settings of the prompts, as a caller gives them. */
-export type PromptOptions = z.input<typeof promptOptions>;
+export type PromptOptions = z.input<typeof ownOptions>;
 
 /** Adds a prompt style, so that `prompt.style` can name it. */
 export function registerPromptStyle(kind: PromptStyleKind): void {
-  const { style } = promptOptions.shape;
-  const names: readonly string[] = style.unwrap().options;
-  addPluginStyle(kind, names);
-  promptOptions = promptOptions.extend({
-    style: z
-      .enum([...names, kind.name])
-      .default("full")
-      .describe(`${style.description}; ${kind.name}: ${kind.title}`),
-  }) as unknown as typeof promptOptions;
+  addPluginStyle(kind, promptOptions().shape.style.unwrap().options);
 }
 
 /**
@@ -121,7 +131,7 @@ export function promptStyle(
   options: PromptOptions = {},
   tokenizer?: Pick<Tokenizer, "chatTemplate">,
 ): PromptStyle {
-  const settings = promptOptions.parse(options);
+  const settings = promptOptions().parse(options);
   refuseContradictions(settings);
   const { style, admissible } = settings;
   const slots: SlotOptions = {
@@ -142,7 +152,7 @@ export function promptStyle(
 
 function builtIn(
   prompt: EnvPrompt,
-  settings: z.output<typeof promptOptions>,
+  settings: z.output<typeof ownOptions>,
   slots: SlotOptions,
   tokenizer: Pick<Tokenizer, "chatTemplate"> | undefined,
 ): PromptStyle {
@@ -196,7 +206,7 @@ function withTemplate(prompt: EnvPrompt, template: PromptTemplate | undefined): 
   };
 }
 
-function refuseContradictions(settings: z.output<typeof promptOptions>): void {
+function refuseContradictions(settings: z.output<typeof ownOptions>): void {
   const refuse = (
     name: "maxTokens" | "template" | "answer" | "toolCalls" | "lowerCase" | "observationEnd",
     styles: string,

@@ -1,4 +1,5 @@
 /** Prompt styles of plugins. */
+import { addedParts, addPart } from "../added-parts.js";
 import { UserError } from "../errors.js";
 import type { PromptStyle } from "./prompt-style.js";
 
@@ -18,7 +19,8 @@ export interface PromptStyleKind {
   create(slots: StyleSlots): PromptStyle;
 }
 
-const kinds = new Map<string, PromptStyleKind>();
+/** The styles of plugins by name. */
+export const pluginStyles = () => addedParts<PromptStyleKind>("promptStyles");
 
 /** Adds a style to the list; `prompt.ts` offers it. */
 export function addPluginStyle(kind: PromptStyleKind, taken: readonly string[]): void {
@@ -29,14 +31,14 @@ export function addPluginStyle(kind: PromptStyleKind, taken: readonly string[]):
     throw new UserError(
       `there is a prompt style "${name}" already; choose another name than ${taken.join(", ")}`,
     );
-  kinds.set(name, kind);
+  addPart("promptStyles", name, kind);
 }
 
 const METHODS = ["render", "parse", "format", "continuation"] as const;
 
 /** The style with this name, if a plugin has it. */
 export function pluginStyle(name: string, slots: StyleSlots): PromptStyle | undefined {
-  const kind = kinds.get(name);
+  const kind = pluginStyles().get(name);
   if (kind === undefined) return undefined;
   const style = kind.create(slots);
   const missing = METHODS.find((method) => typeof style?.[method] !== "function");

@@ -121,13 +121,7 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
       `There is no ${fileNames.tokenizer} in ${folder}. Expected a folder in Hugging Face layout; models that only have vocab.json or tokenizer.model must be converted first.`,
     );
   }
-  const files = {
-    tokenizer,
-    ...(config !== undefined && { config }),
-    ...(chatTemplate !== undefined && { chatTemplate }),
-    ...(generation !== undefined && { generation }),
-  };
-  return createTokenizer(files, folder);
+  return createTokenizer({ tokenizer, config, chatTemplate, generation }, folder);
 }
 
 // Only the parts used here; the library checks the rest when it builds the tokenizer.

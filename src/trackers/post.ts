@@ -40,7 +40,7 @@ export function post<T>({ url, body, headers = {}, key, signal, read, accept = [
     init: () => ({
       method,
       headers: { "content-type": "application/json", ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     }),
     judge({ status, bytes }) {
       const text = bytes.toString("utf8");

@@ -10,17 +10,12 @@
 import type { ActingEngine, Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import type { Group } from "../rollout/episode.js";
-import { createGate } from "../rollout/gate.js";
-import { type PaceOptions, rowsOf } from "../rollout/pace.js";
-import type { Policy } from "../rollout/policy.js";
-import { type RolloutOptions, rollout } from "../rollout/rollout.js";
-import { createRollouts } from "../rollout/stragglers.js";
+import { createRollouts, type Played } from "../rollout/scheduler.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
 import { drawTasks, updateSeed } from "./draws.js";
 import { modelPolicy } from "./model-policy.js";
-import type { PaceLoad } from "./pace-load.js";
 import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";
@@ -49,12 +44,6 @@ interface Drawn extends Played {
   readonly overlapped: number | undefined;
   /** Whether they are in the record already. */
   readonly isRecorded: boolean;
-}
-
-interface Played {
-  readonly groups: readonly Group[];
-  /** How the engine was used, if episodes have their own pace. */
-  readonly pace?: PaceLoad | undefined;
 }
 
 /** Plays for one update after another. */
@@ -99,9 +88,9 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
   const { groups, groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
   const sampling = { maxTokens, temperature };
   const isAhead = options.overlap > 0;
-  const player = playerOf(options.rollout, isAhead ? actingOf(engine) : engine, (acting, batch) =>
-    modelPolicy({ ...context, engine: acting, ...batch, sampling }),
-  );
+  const rollouts = createRollouts(isAhead ? actingOf(engine) : engine, options.rollout);
+  const { engine: acting, batch } = rollouts;
+  const policy = modelPolicy({ ...context, engine: acting, batch, sampling });
   const stop = new AbortController();
   const interrupt = (): void => stop.abort(context.signal!.reason);
   if (context.signal?.aborted) interrupt();
@@ -114,13 +103,13 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
 
   const play = async (index: number, weights: number): Promise<Played> => {
     const seed = updateSeed(options, index);
-    const tasks = drawTasks(environment, options, seed).slice(0, groups - player.carried);
-    const episodes = (tasks.length + player.carried) * groupSize;
+    const tasks = drawTasks(environment, options, seed).slice(0, groups - rollouts.carried);
+    const episodes = (tasks.length + rollouts.carried) * groupSize;
     const counted = countingEpisodes("playing", episodes, onActivity);
     // With overlap the engine learns meanwhile, and scores afterwards.
     const watcher = isAhead ? undefined : context.reference?.watch(groupSize);
-    const played = await player.play({
-      ...{ environment, style, tasks, groupSize, seed, signal: stop.signal },
+    const played = await rollouts.play({
+      ...{ environment, policy, style, tasks, groupSize, seed, signal: stop.signal },
       ...(watcher !== undefined && { onStep: watcher.onStep }),
       onEpisode(episode) {
         counted.onEpisode?.();
@@ -176,7 +165,7 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
     async end() {
       context.signal?.removeEventListener("abort", interrupt);
       stop.abort(new Error("the run is over"));
-      await Promise.allSettled([ahead?.played, player.end()]);
+      await Promise.allSettled([ahead?.played, rollouts.end()]);
     },
   };
 }
@@ -193,41 +182,3 @@ const drawnWith = (group: Group, weights: number): Group => ({
   ...group,
   episodes: group.episodes.map((episode) => ({ ...episode, weights })),
 });
-
-/** Plays one rollout after another. */
-interface Player {
-  /** Groups that are carried over into the next rollout. */
-  readonly carried: number;
-  play(options: Omit<RolloutOptions, "policy">): Promise<Played>;
-  end(): Promise<void>;
-}
-
-function playerOf(
-  pace: PaceOptions,
-  engine: ActingEngine,
-  policyOf: (engine: ActingEngine, batch?: { readonly batch: number }) => Policy,
-): Player {
-  if (pace.pace === "together") {
-    const policy = policyOf(engine);
-    return {
-      carried: 0,
-      play: async (options) => ({ groups: await rollout({ ...options, policy }) }),
-      end: async () => undefined,
-    };
-  }
-  const gate = createGate(engine, rowsOf(pace));
-  const policy = policyOf(gate.engine, { batch: 1 });
-  const rollouts = createRollouts(gate, pace);
-  return {
-    get carried() {
-      return rollouts.carried;
-    },
-    async play(options) {
-      const started = performance.now();
-      const groups = await rollouts.play({ ...options, policy });
-      const seconds = (performance.now() - started) / 1000;
-      return { groups, pace: { ...gate.load(), seconds, carried: rollouts.carried } };
-    },
-    end: () => rollouts.end(),
-  };
-}

@@ -4,6 +4,7 @@ import { usesCritic } from "../advantages/advantages.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { type Applies, type Given, type PlaceOf, refuseIgnored } from "../config/applies.js";
 import { valueAt } from "../config/settings-tree.js";
+import { isPreset, PRESETS } from "../engine/embedded/init.js";
 import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
@@ -12,7 +13,6 @@ import { encoderPlace } from "../rwml/reward.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
 import { isRemote as isEngineServer } from "./engines.js";
-import { PRESETS } from "./open-model.js";
 import type { RwmlConfig } from "./rwml-config.js";
 import { mayBeStale } from "./staleness.js";
 
@@ -32,8 +32,8 @@ export function settingConditions(): readonly Applies<Conditional>[] {
     {
       settings: ["model.maxContext"],
       by: ["model.start"],
-      needs: `model.start ${PRESETS.join(" or ")}; other models have a context of their own`,
-      holds: ({ model }) => PRESETS.some((preset) => preset === model?.start),
+      needs: `model.start ${Object.keys(PRESETS).join(" or ")}; other models have a context of their own`,
+      holds: ({ model }) => isPreset(model?.start),
     },
     {
       settings: ["prompt.toolCalls"],

@@ -3,17 +3,17 @@ import { z } from "zod";
 import { advantageOptions } from "../advantages/advantages.js";
 import { stopOnOption } from "../alarms/alarms.js";
 import { alarmOptions } from "../alarms/options.js";
+import { envConfig } from "../envs/config.js";
 import type { EnvKind } from "../envs/env.js";
-import { envConfig } from "../envs/open.js";
 import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { paceOptions } from "../rollout/pace.js";
 import { promptOptions } from "../text/prompt.js";
 import { trackOptions } from "../trackers/options.js";
 import { correctionOptions } from "./corrections.js";
-import { criticOptions } from "./critic.js";
 import { engineOptions } from "./engines.js";
 import { gradientOptions } from "./gradients.js";
+import { criticOptions } from "./open-critic.js";
 import { optimizerOptions } from "./schedule.js";
 import { sftOptions } from "./sft.js";
 
@@ -102,7 +102,7 @@ const evaluationOptions = z
 export function trainConfig(kind: EnvKind) {
   return z.strictObject({
     env: envConfig(kind).prefault({}),
-    prompt: promptOptions.prefault({}),
+    prompt: promptOptions().prefault({}),
     model: modelOptions,
     engine: engineOptions,
     warmStart: warmStartOptions,
@@ -143,10 +143,10 @@ export function trainConfig(kind: EnvKind) {
       ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
-    advantage: advantageOptions,
+    advantage: advantageOptions(),
     critic: criticOptions,
-    objective: objectiveOptions,
-    paw: pawOptions,
+    objective: objectiveOptions(),
+    paw: pawOptions(),
     optimizer: optimizerOptions,
     evaluation: evaluationOptions,
     gradients: gradientOptions,

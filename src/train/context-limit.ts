@@ -3,17 +3,17 @@
  * is refused, some are reported once, and an update of nothing else ends the run.
  */
 import { ConfigError } from "../config/config-error.js";
+import { isPreset } from "../engine/embedded/init.js";
 import { UserError } from "../errors.js";
 import type { Episode } from "../rollout/episode.js";
 import type { TrainConfig } from "./config.js";
-import { PRESETS } from "./open-model.js";
 
 /** More than this share of an update's episodes is worth a warning. */
 const WORTH_A_WARNING = 0.1;
 
 /** Refuses responses that leave no room for a prompt. */
 export function checkContext({ model, maxTokens }: Pick<TrainConfig, "model" | "maxTokens">): void {
-  if (!PRESETS.some((preset) => preset === model.start) || maxTokens < model.maxContext) return;
+  if (!isPreset(model.start) || maxTokens < model.maxContext) return;
   throw new ConfigError(
     `maxTokens is ${maxTokens} and model.maxContext ${model.maxContext}: a response of that length leaves no room for a prompt, and every episode would end before its first step. Lower --max-tokens, or raise --model.max-context.`,
   );

@@ -1,7 +1,7 @@
 /** Copies a run, to resume the copy and leave the original alone. */
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { POINTER_FILE } from "../engine/engine.js";
 import { explainIo } from "../io-error.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";

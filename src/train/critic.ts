@@ -10,53 +10,26 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { type AdvantageOptions, usesCritic } from "../advantages/advantages.js";
-import { ConfigError } from "../config/config-error.js";
 import type { Engine, TargetSequence } from "../engine/engine.js";
-import { KEY_VARIABLES } from "../engine/remote/remote-engine.js";
 import type { Objective } from "../objectives/expression.js";
 import { counted, policyWeight } from "../objectives/inputs.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import { valueObjective } from "../objectives/value.js";
-import { address } from "../reach.js";
 import type { Episode } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
-import {
-  type EngineModel,
-  type EngineOptions,
-  isRemote,
-  type OpenEngineOptions,
-  openEngine,
-} from "./engines.js";
 import { type LearnOptions, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
 
-/** Settings of PPO's critic. */
-export const criticOptions = z
-  .strictObject({
-    weights: z
-      .enum(["own", "shared"])
-      .default("own")
-      .describe("a critic with its own weights, or a value head on the policy"),
-    learningRate: z
-      .number()
-      .gt(0)
-      .optional()
-      .describe("learning rate of the critic (default: ten times optimizer.learningRate)"),
-    engine: address(z.url({ protocol: /^https?$/ }), ...KEY_VARIABLES)
-      .optional()
-      .describe("URL of an engine server for the critic (default: the policy's engine)"),
-  })
-  .prefault({});
-
-/** A run's critic settings. Runs recorded before critics had their own weights have none. */
-export interface CriticConfig {
+/** What a critic learns by. Runs recorded before critics had their own weights have no settings of it. */
+export interface CriticSettings {
   readonly advantage: Pick<AdvantageOptions, "name">;
-  readonly critic?: z.output<typeof criticOptions>;
-  readonly engine: EngineOptions;
+  readonly critic?: {
+    readonly weights: "own" | "shared";
+    readonly learningRate?: number | undefined;
+  };
   readonly objective: Pick<ObjectiveOptions, "valueClip" | "valueCoefficient">;
   readonly optimizer: OptimizerOptions;
 }
@@ -87,7 +60,7 @@ export interface Critic {
 type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
 
 /** Whether a run has a critic at all: its estimator needs values. */
-export function hasCritic({ advantage }: Pick<CriticConfig, "advantage">): boolean {
+export function hasCritic({ advantage }: Pick<CriticSettings, "advantage">): boolean {
   return usesCritic(advantage);
 }
 
@@ -96,37 +69,15 @@ export function hasCritic({ advantage }: Pick<CriticConfig, "advantage">): boole
  * existed: then the critic is a head on the policy, whatever the settings say now.
  */
 export function hasOwnCritic(
-  { advantage, critic }: Pick<CriticConfig, "advantage" | "critic">,
+  { advantage, critic }: Pick<CriticSettings, "advantage" | "critic">,
   checkpoint?: string,
 ): boolean {
   if (!hasCritic({ advantage }) || critic?.weights !== "own") return false;
   return checkpoint === undefined || existsSync(join(checkpoint, FOLDER));
 }
 
-/** Rejects a critic that cannot get its weights. */
-export function checkCritic({ critic, engine }: Pick<CriticConfig, "critic" | "engine">): void {
-  if (critic?.engine !== undefined && isRemote(engine) && !engine.copy)
-    throw new ConfigError(
-      "critic.engine: the weights it starts from stay on the policy's engine server, where another server cannot read them; set engine.copy",
-    );
-}
-
-/** Starts a critic with the policy's initial model. */
-export async function openCritic(
-  config: CriticConfig,
-  model: EngineModel,
-  maxReturn: number,
-  more: OpenEngineOptions = {},
-): Promise<Critic> {
-  const { sampler: _, samplerModel: __, samplerFolder: ___, ...here } = config.engine;
-  const { model: ____, ...elsewhere } = here;
-  const settings =
-    config.critic?.engine === undefined ? here : { ...elsewhere, address: config.critic.engine };
-  const engine = await openEngine(settings, model, { ...more, valueHead: true });
-  return createCritic(engine, config, maxReturn);
-}
-
-function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): Critic {
+/** A critic whose weights this engine has. */
+export function createCritic(engine: Engine, config: CriticSettings, maxReturn: number): Critic {
   const { objective, optimizer, critic } = config;
   const learningRate = critic?.learningRate ?? RATE * optimizer.learningRate;
   const values = valueObjective(objective);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
-import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { POINTER_FILE } from "../engine/engine.js";
 import { LORA_ALPHA, LORA_TARGETS, type LoraOptions } from "../engine/weights/lora.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";

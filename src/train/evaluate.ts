@@ -10,7 +10,6 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
-import type { TrainConfig } from "./config.js";
 import { evaluationMetrics } from "./metrics.js";
 import { modelPolicy } from "./model-policy.js";
 
@@ -55,6 +54,19 @@ export interface EvaluatedModel {
   readonly engine: Engine;
 }
 
+/** The settings of a run by which its splits are evaluated. */
+export interface SplitsConfig {
+  readonly evaluation: {
+    readonly every: number;
+    readonly splits: readonly string[];
+    readonly tasks: number;
+    readonly shuffle: boolean;
+    readonly temperature: number;
+  };
+  readonly maxTokens: number;
+  readonly stepLimit?: number | undefined;
+}
+
 /** How to stop the evaluation of several splits, and a callback for what was played. */
 export interface SplitsOptions {
   readonly signal?: AbortSignal;
@@ -67,7 +79,7 @@ export interface SplitsOptions {
  */
 export async function evaluateSplits(
   model: EvaluatedModel,
-  config: Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit">,
+  config: SplitsConfig,
   seed: number,
   { signal, onActivity, onSplit }: SplitsOptions = {},
 ): Promise<MetricsLine> {

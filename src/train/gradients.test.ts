@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-const paw = pawOptions.parse({ loss: "ce", alpha: 1, lambda: 1 });
+const paw = pawOptions().parse({ loss: "ce", alpha: 1, lambda: 1 });
 /** Eight episodes of two steps; their advantages partly cancel, as in a group. */
 const update: Update = prepareUpdate(
   groupsOf(
@@ -31,7 +31,7 @@ const update: Update = prepareUpdate(
   { advantages: [0, 1].map((g) => [0, 1, 2, 3].map((e) => [e - 1.5 + g, 1.5 - e])) },
   { paw, aggregation: "token-mean", maxReturn: 10 },
 );
-const objective = objectiveOptions.parse({ kl: 0, entropy: 0.01 });
+const objective = objectiveOptions().parse({ kl: 0, entropy: 0.01 });
 const terms = { critic: false, sampler: false };
 const policy = updateObjective(objective, { ...paw, loss: "off" }, terms);
 const world = worldObjective({ ...paw, loss: "ce" });

@@ -11,7 +11,7 @@ const groups = groupsOf(
 const update = prepareUpdate(
   groups,
   { advantages: groups.map((_, g) => [[g], [g + 0.5]]) },
-  { paw: pawOptions.parse({ loss: "off" }), aggregation: "token-mean", maxReturn: 10 },
+  { paw: pawOptions().parse({ loss: "off" }), aggregation: "token-mean", maxReturn: 10 },
 );
 /** The advantages of each mini-batch's sequences: all differ, so they identify the sequences. */
 const order = (seed: number) =>

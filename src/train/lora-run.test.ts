@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { close, scores } from "../engine/conformance-tools.js";
+import { close, scores } from "../engine/conformance-tools-testing.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { openRun } from "../runs/run-folder.js";
 import { engineFor } from "./engine-choice.js";

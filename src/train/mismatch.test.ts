@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { scores } from "../engine/conformance-tools.js";
+import { scores } from "../engine/conformance-tools-testing.js";
 import type { Engine } from "../engine/engine.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { objectiveOptions } from "../objectives/objective.js";
@@ -24,7 +24,7 @@ describe("log-probabilities of sampling against those of learning", () => {
     const inputs = { oldLogprob: recorded, advantage: ones, policyWeight: [0, 1, 1, 1, 1] };
     const update = { sequences: [{ ids, inputs, steps: 1 }] } as unknown as Update;
     return learn(engine, update, {
-      objective: policyObjective(objectiveOptions.parse({})),
+      objective: policyObjective(objectiveOptions().parse({})),
       aggregation: "token-mean",
       minibatch: 1,
       optimizer: optimizerOptions.parse({ warmup: 0 }),

@@ -7,9 +7,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
-import type { PresetName } from "../engine/embedded/init.js";
-import type { Engine } from "../engine/engine.js";
-import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { isPreset, PRESETS, type PresetName } from "../engine/embedded/init.js";
+import { type Engine, POINTER_FILE } from "../engine/engine.js";
 import { fetchModel } from "../models/fetch-model.js";
 import type { FetchOptions, ModelOrigin } from "../models/model-origin.js";
 import { requireSeals } from "../runs/checksums.js";
@@ -33,9 +32,6 @@ export type ModelStart =
   | { readonly folder: string; readonly tokenizer: string; readonly origin?: ModelOrigin }
   | { readonly served: true };
 
-/** Models from scratch. */
-export const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
-
 /**
  * What the model starts from: a preset, a run, a folder with a checkpoint, or a model that is
  * fetched first.
@@ -44,8 +40,8 @@ export async function startOf(
   config: Pick<TrainConfig, "engine"> & StartSettings,
   fetching: FetchOptions = {},
 ): Promise<ModelStart> {
-  const preset = PRESETS.find((name) => name === config.model.start);
-  return preset === undefined ? savedStartOf(config, fetching) : { preset };
+  const { start } = config.model;
+  return isPreset(start) ? { preset: start } : savedStartOf(config, fetching);
 }
 
 /** The same for commands that need a trained model. */
@@ -63,7 +59,7 @@ export async function savedStartOf(
   const fetched = await fetchModel(start, fetching);
   if (fetched !== undefined) return { ...fetched, tokenizer: fetched.folder };
   throw new ConfigError(
-    `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub: OWNER/NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${PRESETS.join(", ")}.`,
+    `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub: OWNER/NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${Object.keys(PRESETS).join(", ")}.`,
   );
 }
 

@@ -90,9 +90,9 @@ describe("a recount", () => {
         fc.constantFrom("token-mean", "group-mean"),
         fc.constantFrom(6, 100),
         (groups, advantage, given, aggregation, maxTokens) => {
-          const paw = pawOptions.parse(given);
-          const objective = objectiveOptions.parse({ kl: 0, entropy: 0, aggregation });
-          const options = advantageOptions.parse(advantage);
+          const paw = pawOptions().parse(given);
+          const objective = objectiveOptions().parse({ kl: 0, entropy: 0, aggregation });
+          const options = advantageOptions().parse(advantage);
           const table = computeAdvantages(groups, options);
           const config = { paw, objective, minibatch: 256 };
           const prepared = prepareUpdate(groups, table, {
@@ -143,7 +143,7 @@ describe("a recount", () => {
         fc.double({ min: 0.5, max: 1, noNaN: true }),
         (groups, scope, penaltyPlace, penaltyOn, gamma) => {
           const given = { name: "ppo", scope, penaltyPlace, penaltyOn, gamma, lambda: 0.9 };
-          const options = advantageOptions.parse(given);
+          const options = advantageOptions().parse(given);
           const values = groups.map((group) =>
             group.episodes.map((one, e) =>
               one.stop === "broken"

@@ -4,13 +4,13 @@ import type { ObjectiveOptions } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import type { PaceOptions } from "../rollout/pace.js";
+import type { PaceLoad } from "../rollout/scheduler.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
 import type { CorrectionOptions } from "./corrections.js";
 import type { GradientRelation } from "./gradients.js";
 import type { Learnt } from "./learn.js";
-import type { PaceLoad } from "./pace-load.js";
 import type { OptimizerOptions } from "./schedule.js";
 
 /** Settings of the loop. */

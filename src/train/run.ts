@@ -15,7 +15,7 @@ import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
-import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
+import { type Critic, hasCritic, hasOwnCritic } from "./critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
 import {
   checkpointRun,
@@ -29,6 +29,7 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { updateMetrics } from "./metrics.js";
+import { openCritic } from "./open-critic.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { groupsAhead } from "./recorded-updates.js";

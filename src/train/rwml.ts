@@ -88,11 +88,11 @@ export interface FinishedRwmlUpdate {
 }
 
 const PHASES = ["predict", "reward", "rollout", "learn"] as const;
-const GRPO: AdvantageOptions = advantageOptions.parse({ name: "grpo", penalty: 0 });
+const GRPO: AdvantageOptions = advantageOptions().parse({ name: "grpo", penalty: 0 });
 /** Only predictions are learnt: no co-training, no teacher, and no second gradient to measure. */
 const PREDICTIONS_ONLY = {
   advantage: GRPO,
-  paw: pawOptions.parse({ loss: "off" }),
+  paw: pawOptions().parse({ loss: "off" }),
   gradients: { every: 0 },
   corrections: correctionOptions.parse({}),
 };

@@ -1,7 +1,7 @@
 /** A model on disk: the checkpoint of a run, or any folder with weights and a tokenizer. */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { POINTER_FILE } from "../engine/engine.js";
 import { fetchModel, isFetched } from "../models/fetch-model.js";
 import type { FetchOptions } from "../models/model-origin.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";

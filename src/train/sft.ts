@@ -77,15 +77,21 @@ export async function sft(
   engine: Engine,
   episodes: readonly Episode[],
   text: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
-  options: SftOptions & {
+  {
+    seed,
+    onStep,
+    signal,
+    ...settings
+  }: z.input<typeof sftOptions> & {
     readonly seed: number;
     readonly onStep?: (step: SftStep) => void;
     readonly signal?: AbortSignal;
   },
 ): Promise<void> {
+  const options = sftOptions.parse(settings);
   const samples = episodes.map((episode) => imitationSequences(episode, text, options));
   checkLengths(samples, engine.capabilities.maxContext);
-  await fitSamples(engine, samples, options);
+  await fitSamples(engine, samples, { ...options, seed, onStep, signal });
 }
 
 /** Refuses episodes to imitate that the model could not read to their end. */

@@ -1,6 +1,6 @@
 /** Training an agent's own program, as a library and as the default of the command line. */
 import type { Agent } from "../agents/agent.js";
-import { registerAgent } from "../agents/agent-environment.js";
+import { registerAgent } from "../agents/agent-kind.js";
 import { givenIn, resolveConfig } from "../config/resolve.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";

@@ -15,8 +15,6 @@ const TASKS = 300;
  * words.
  */
 const MISTAKE_EVERY = 5;
-/** Worlds that follow from their settings alone: no file or server can change their texts. */
-const MADE_UP = ["household", "desk"];
 /** Of how many worlds the texts are kept. */
 const KEPT = 8;
 const kept = new Map<string, readonly string[]>();
@@ -30,14 +28,14 @@ export async function textsForRun(
     env,
     prompt,
   }: {
-    readonly env: { readonly name?: unknown };
+    readonly env: object;
     readonly prompt: { readonly template?: string | undefined };
   },
   environment: Environment,
   style: PromptStyle,
 ): Promise<readonly string[]> {
   // The file of a template may change.
-  if (!MADE_UP.includes(String(env.name)) || prompt.template !== undefined)
+  if (environment.madeUp !== true || prompt.template !== undefined)
     return worldTexts(environment, style);
   const key = JSON.stringify([env, prompt]);
   const texts = kept.get(key) ?? (await worldTexts(environment, style));

@@ -28,7 +28,7 @@ const root = mkdtempSync(join(tmpdir(), "pawl-play-"));
 const world = { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] };
 let play: Play;
 beforeAll(async () => {
-  play = createPlay({ root, env: world });
+  play = createPlay({ root, env: world, defaultWorld: world.name });
   await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), {
     folder: join(root, "run"),
   });
@@ -77,7 +77,7 @@ describe("playing a world", () => {
   });
 
   it("is closed when nobody plays any more, or when another game replaces it", async () => {
-    const short = createPlay({ root, env: world, idleMs: 40 });
+    const short = createPlay({ root, env: world, defaultWorld: world.name, idleMs: 40 });
     const one = async <T>(path: string, body: unknown): Promise<T> =>
       (await short.handle(path, asking(body), noIndex)) as T;
     const first = await one<PlayView>("start", { seed: 1 });
@@ -93,7 +93,11 @@ describe("playing a world", () => {
   it("is ended at once for pages that leave while theirs are started, so that others can start", async () => {
     const gone = asking({ seed: 1 }, "POST", connection(true));
     await expect(play.handle("start", gone, noIndex)).rejects.toThrow(/has left/);
-    const slow = createPlay({ root, env: { ...world, limits: { isolate: true } } });
+    const slow = createPlay({
+      root,
+      env: { ...world, limits: { isolate: true } },
+      defaultWorld: world.name,
+    });
     const pages = Array.from({ length: 8 }, () => connection());
     const started = pages.map((page) =>
       slow.handle("start", asking({ seed: 1 }, "POST", page), noIndex),

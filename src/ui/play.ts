@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import type { Environment, Task } from "../envs/env.js";
 import { type EnvConfig, openEnvironment } from "../envs/open.js";
-import { envKinds } from "../envs/registry.js";
+import { envKinds, findEnvKind } from "../envs/registry.js";
 import { HttpError, parseJson, readBody } from "../http-server.js";
 import { createRandom } from "../random.js";
 import { sealedManifest } from "../runs/manifest.js";
@@ -23,6 +23,8 @@ export interface PlayOptions {
   readonly root: string;
   /** The world with options of its own, from the command line. */
   readonly env?: EnvConfig | undefined;
+  /** The world that is played if none is named. */
+  readonly defaultWorld: string;
   /** Games and models that nobody uses for this long are closed. */
   readonly idleMs?: number;
 }
@@ -41,8 +43,6 @@ export interface Play {
 const MOST_GAMES = 8;
 const IDLE_MS = 1_800_000;
 const MOST_BYTES = 2 ** 20;
-/** Worlds that start programs or need files: only the command line may open them. */
-const FROM_COMMAND_LINE = ["mcp", "tasks"];
 /** Tasks that are offered of a split. */
 const MOST_TASKS = 200;
 
@@ -81,7 +81,7 @@ interface Game {
 }
 
 /** Opens nothing before it is asked. */
-export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
+export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOptions): Play {
   /** By their ids, in the order of their last use. */
   const games = new Map<string, Game>();
   let starting = 0;
@@ -118,7 +118,7 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
       return openEnvironment(config);
     }
     if (world === undefined || world === env?.name)
-      return openEnvironment(env ?? { name: "household" });
+      return openEnvironment(env ?? { name: defaultWorld });
     refuseStarting(world);
     return openEnvironment({ name: world });
   };
@@ -141,9 +141,9 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
   } = {
     async worlds({ world, run: of }): Promise<WorldList> {
       const kinds = envKinds().filter(
-        ({ name }) => name === env?.name || !FROM_COMMAND_LINE.includes(name),
+        ({ name, privileged }) => name === env?.name || privileged !== true,
       );
-      const chosen = world ?? env?.name ?? "household";
+      const chosen = world ?? env?.name ?? defaultWorld;
       const list = { worlds: kinds.map(({ name, summary }) => ({ name, summary })), chosen };
       try {
         const environment = open(world, of);
@@ -266,7 +266,7 @@ async function taskOf(
 }
 
 function refuseStarting(name: string): void {
-  if (FROM_COMMAND_LINE.includes(name))
+  if (findEnvKind(name).privileged === true)
     throw new HttpError(
       422,
       `${name} starts programs or reads files of yours, so its settings come from the command line: pawl ui --play --env ${name} …`,

@@ -91,8 +91,8 @@ it("merged, give the same log-probabilities, loss and gradient as step by step",
   const pass = async (sequences: readonly TrainSequence[]) => {
     const { loss, logprobs } = await engine.forwardBackward(sequences, objective);
     const { gradNorm } = await engine.discardGradients();
-    const found = logprobs.flatMap((numbers) => Array.from(numbers).filter((x) => x !== 0));
-    return [loss, gradNorm, ...found];
+    const learnt = logprobs.flatMap((numbers) => Array.from(numbers).filter((x) => x !== 0));
+    return [loss, gradNorm, ...learnt];
   };
   const [one, three] = [await pass(mergeContinuations(tempered)), await pass(apart)];
   expect(one.length).toBe(2 + 12);

@@ -1,5 +1,4 @@
 /** The record of a transition: what each pass of `update.ts` adds to it. */
-import type { TargetedTokens } from "./observation-target.js";
 import type { Transition } from "./transitions.js";
 
 /** An engine's results for `actionSequences`: for each transition, one number per token. */
@@ -42,6 +41,15 @@ export interface SelectedTransition extends MeasuredTransition {
   readonly inPool: boolean;
   /** Whether it teaches the world model. */
   readonly selected: boolean;
+}
+
+/** A transition's tokens with what to predict. */
+export interface TargetedTokens {
+  readonly ids: readonly number[];
+  /** The tokens `[start, end)` of the observation; absent if it is not learnt. */
+  readonly observation?: { readonly start: number; readonly end: number };
+  /** Whether the sequence was truncated because it would have been too long. */
+  readonly cut: boolean;
 }
 
 /** A transition with the tokens to learn. */

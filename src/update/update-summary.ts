@@ -28,12 +28,12 @@ export function summarise(
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
 ): UpdateSummary {
-  const taught = new Set(transitions.map((transition) => transition.group));
+  const learnt = new Set(transitions.map((transition) => transition.group));
   const episodes = groups.flatMap((group) => group.episodes);
   const brokenEpisodes = episodes.filter((episode) => episode.stop === "broken").length;
   const pool = transitions.filter(({ inPool }) => inPool).length;
   return {
-    groups: taught.size,
+    groups: learnt.size,
     episodes: episodes.length - brokenEpisodes,
     brokenEpisodes,
     actionTokens: sum(transitions, ({ actionStart, actionEnd }) => actionEnd - actionStart),
@@ -43,7 +43,7 @@ export function summarise(
     pool,
     selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),
     meanActionEntropy: mean(transitions.map(({ entropy }) => entropy)),
-    meanLambda: mean(lambdas.filter((_, g) => taught.has(g))),
+    meanLambda: mean(lambdas.filter((_, g) => learnt.has(g))),
     cut: transitions.filter(({ tokens }) => tokens.cut).length,
   };
 }

@@ -27,7 +27,7 @@ const advantages = {
 
 const prepare = (paw: Partial<PawOptions> = {}, more: Partial<UpdateOptions> = {}) =>
   prepareUpdate(groups, advantages, {
-    paw: pawOptions.parse(paw),
+    paw: pawOptions().parse(paw),
     aggregation: "token-mean",
     maxReturn: 10,
     ...more,
@@ -39,10 +39,10 @@ const column = (update: ReturnType<typeof prepare>, name: string) =>
 
 describe("pawOptions", () => {
   it("have help for each", () => {
-    for (const setting of [...settingsOf(pawOptions), ...settingsOf(objectiveOptions)])
+    for (const setting of [...settingsOf(pawOptions()), ...settingsOf(objectiveOptions())])
       expect(setting.description).not.toBe("");
-    expect(() => pawOptions.parse({ alpha: 0 })).toThrow();
-    expect(() => pawOptions.parse({ weight: 1 })).toThrow(/weight/);
+    expect(() => pawOptions().parse({ alpha: 0 })).toThrow();
+    expect(() => pawOptions().parse({ weight: 1 })).toThrow(/weight/);
   });
 });
 
@@ -113,7 +113,7 @@ describe("prepareUpdate", () => {
       winners,
       { advantages: [[[1]], [[1]]] },
       {
-        paw: pawOptions.parse({ alpha: 1 }),
+        paw: pawOptions().parse({ alpha: 1 }),
         aggregation: "token-mean",
         maxReturn: 10,
       },
@@ -151,7 +151,7 @@ describe("prepareUpdate", () => {
       ],
     };
     const update = prepareUpdate(groups, table, {
-      paw: pawOptions.parse({ alpha: 1 }),
+      paw: pawOptions().parse({ alpha: 1 }),
       aggregation: "token-mean",
       maxReturn: 10,
       ownGroups: true,
@@ -171,7 +171,7 @@ describe("prepareUpdate", () => {
       one,
       { advantages: [[[[10, 20]]]] },
       {
-        paw: pawOptions.parse({ loss: "off" }),
+        paw: pawOptions().parse({ loss: "off" }),
         aggregation: "token-mean",
         maxReturn: 10,
         results: {
@@ -192,22 +192,27 @@ describe("prepareUpdate", () => {
   });
 
   it("at a temperature, takes the log-probabilities of the distribution that was sampled", () => {
-    const at = (temperature: number | undefined, told: boolean) => {
+    const at = (temperature: number | undefined, recorded: boolean) => {
       const [group] = groupsOf([[{ steps: [{ action: [L(0.5), L(0.5)] }] }]]);
       const [source] = group!.episodes;
       const [only] = source!.steps;
       const sequence = {
         ...only!.sequence!,
         ...(temperature !== undefined && { temperature }),
-        ...(told && { sampledLogprobs: [L(0.8), L(0.9)] }),
+        ...(recorded && { sampledLogprobs: [L(0.8), L(0.9)] }),
       };
       return [{ ...group!, episodes: [{ ...source!, steps: [{ ...only!, sequence }] }] }];
     };
-    const prepared = (temperature: number | undefined, told = true, results = {}) =>
+    const prepared = (temperature: number | undefined, recorded = true, results = {}) =>
       prepareUpdate(
-        at(temperature, told),
+        at(temperature, recorded),
         { advantages: [[[1]]] },
-        { paw: pawOptions.parse({ alpha: 1 }), aggregation: "token-mean", maxReturn: 10, results },
+        {
+          paw: pawOptions().parse({ alpha: 1 }),
+          aggregation: "token-mean",
+          maxReturn: 10,
+          results,
+        },
       );
     const tempered = prepared(0.6);
     const [sequence] = tempered.sequences;
@@ -234,7 +239,7 @@ describe("prepareUpdate", () => {
     const mute = { action: [L(0.4)], observation: 0 };
     const table = { advantages: [[[1, 1, 1]]] };
     const options = {
-      paw: pawOptions.parse({}),
+      paw: pawOptions().parse({}),
       aggregation: "token-mean",
       maxReturn: 10,
     } as const;
@@ -256,7 +261,7 @@ describe("prepareUpdate", () => {
   it("of only broken episodes is empty", () => {
     const broken = groupsOf([[{ steps: [step(0.5)], broken: true }]]);
     const options = {
-      paw: pawOptions.parse({}),
+      paw: pawOptions().parse({}),
       aggregation: "token-mean",
       maxReturn: 10,
     } as const;
@@ -287,15 +292,15 @@ describe("scaleWorld", () => {
 
 describe("updateObjective", () => {
   const build = (given: object, loss: PawOptions["loss"], critic = false) =>
-    updateObjective(objectiveOptions.parse(given), pawOptions.parse({ loss }), { critic });
+    updateObjective(objectiveOptions().parse(given), pawOptions().parse({ loss }), { critic });
 
   it("asks for what its terms need and no more", () => {
     const bare = build({ kl: 0, entropy: 0 }, "off");
     expect(inputsOf(...expressionsOf(bare))).toEqual(["advantage", "oldLogprob", "policyWeight"]);
     expect(quantitiesOf(...expressionsOf(bare))).toEqual(["logprob"]);
     const corrected = updateObjective(
-      objectiveOptions.parse({ kl: 0, entropy: 0 }),
-      pawOptions.parse({ loss: "off" }),
+      objectiveOptions().parse({ kl: 0, entropy: 0 }),
+      pawOptions().parse({ loss: "off" }),
       { critic: false, sampler: true },
     );
     expect(inputsOf(...expressionsOf(corrected))).toContain("samplerLogprob");

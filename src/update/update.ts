@@ -16,18 +16,17 @@
  * Tokens of actions and of appended observations are targets, with per-token inputs and weights.
  */
 import type { Advantages } from "../advantages/advantages.js";
-import type { PawOptions } from "../objectives/paw-options.js";
+import { type PawOptions, type PawSettings, pawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
-import { balance } from "./balance.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
-import { actionOnly, withObservation } from "./observation-target.js";
-import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
+import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
 import { stepSequence } from "./step-sequence.js";
 import type {
   ActionResults,
   CreditedTransition,
   MeasuredTransition,
   SelectedTransition,
+  TargetedTokens,
   TargetedTransition,
   WeighedTransition,
 } from "./transition-record.js";
@@ -37,9 +36,9 @@ import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
 export interface UpdateOptions {
-  readonly paw: PawOptions;
-  /** What the mean of the policy's losses is taken over. */
-  readonly aggregation: Aggregation;
+  readonly paw: PawSettings;
+  /** What the mean of the policy's losses is taken over (default: all action tokens). */
+  readonly aggregation?: Aggregation;
   /** R_max of episodes that do not have their own. */
   readonly maxReturn: number;
   /** Whether each episode is its own group, as in PPO. */
@@ -47,6 +46,12 @@ export interface UpdateOptions {
   /** Longest sequence the engine takes; observations are truncated there. */
   readonly maxTokens?: number;
   readonly results?: ActionResults;
+}
+
+/** The same with defaults filled in. */
+interface FullOptions extends UpdateOptions {
+  readonly paw: PawOptions;
+  readonly aggregation: Aggregation;
 }
 
 /** An update, ready to be split into mini-batches. */
@@ -67,8 +72,10 @@ export interface Update {
 export function prepareUpdate(
   groups: readonly Group[],
   advantages: Advantages,
-  options: UpdateOptions,
+  given: UpdateOptions,
 ): Update {
+  const paw = pawOptions().parse(given.paw);
+  const options = { ...given, paw, aggregation: given.aggregation ?? "token-mean" };
   if (options.ownGroups !== true) return prepareGroups(groups, advantages, options);
   return prepareGroups(...ungroup(groups, advantages), options);
 }
@@ -76,7 +83,7 @@ export function prepareUpdate(
 function prepareGroups(
   groups: readonly Group[],
   advantages: Advantages,
-  options: UpdateOptions,
+  options: FullOptions,
 ): Update {
   const { paw } = options;
   const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
@@ -189,7 +196,7 @@ function select(
 }
 
 /** λ of each group (PaW eq. 10); none if PaW is off. */
-function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions): readonly number[] {
+function lambdasOf(groups: readonly Group[], { paw, maxReturn }: FullOptions): readonly number[] {
   if (paw.loss === "off") return [];
   const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
   return balance(
@@ -203,7 +210,7 @@ function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions):
 /** Each transition with its tokens to learn, including its observation if it is selected. */
 function target(
   transitions: readonly SelectedTransition[],
-  { maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
+  { maxTokens = Number.POSITIVE_INFINITY }: FullOptions,
 ): readonly TargetedTransition[] {
   return transitions.map((transition) => ({
     ...transition,
@@ -211,11 +218,25 @@ function target(
   }));
 }
 
+/** The tokens up to the action's end. */
+function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
+  return { ids: sequence.ids.slice(0, actionEnd), cut: false };
+}
+
+/** The tokens with the observation, truncated at `maxTokens`. */
+export function withObservation(transition: Transition, maxTokens: number): TargetedTokens {
+  const { sequence, observationStart: start, observationEnd } = transition;
+  const end = Math.min(observationEnd, maxTokens);
+  const cut = end < observationEnd;
+  if (end <= start) return { ...actionOnly(transition), cut };
+  return { ids: sequence.ids.slice(0, end), observation: { start, end }, cut };
+}
+
 /** Each transition with the weights of its tokens. */
 function weigh(
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
-  { paw, aggregation }: UpdateOptions,
+  { paw, aggregation }: FullOptions,
 ): readonly WeighedTransition[] {
   const countable = transitions.map(({ group, episode, actionStart, actionEnd, tokens }) => ({
     group,

@@ -36,7 +36,7 @@ const CHAT = "chat";
 
 /** The schema of a chat model as a player; plugins' prompt styles are known when it is asked for. */
 export const chatPlayerOptions = () =>
-  chatOptions.safeExtend({ prompt: promptOptions.prefault({}) }).optional();
+  chatOptions.safeExtend({ prompt: promptOptions().prefault({}) }).optional();
 
 /** A chat model as a player. */
 type ChatPlayerOptions = NonNullable<z.output<ReturnType<typeof chatPlayerOptions>>>;

@@ -4,8 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Engine } from "../engine/engine.js";
-import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { type Engine, POINTER_FILE } from "../engine/engine.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest, sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";

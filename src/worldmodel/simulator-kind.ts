@@ -16,7 +16,6 @@ import {
   type Task,
 } from "../envs/env.js";
 import { type EnvConfig, openEnvironment } from "../envs/open.js";
-import { registerEnv } from "../envs/registry.js";
 import { taskLists } from "../envs/task-lists.js";
 import { engineChoice } from "../train/engine-choice.js";
 import { settingsOfModel } from "../train/saved-model.js";
@@ -57,8 +56,6 @@ export const simulator: EnvKind<typeof options> = {
   options,
   open: (given) => openSimulator(given, (folder) => loadWorldModel(folder, given)),
 };
-
-registerEnv(simulator);
 
 /** The world that a simulator's options name, or that its model's run was in. */
 export function worldOf({ model, world }: Pick<SimulatorOptions, "model" | "world">): EnvConfig {

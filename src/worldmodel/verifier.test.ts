@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openEnvironment } from "../envs/open.js";
-import { shopPrompt } from "../envs/webshop/prompt.js";
+import { shopPrompt } from "../envs/webshop/webshop.js";
 import type { Episode } from "../rollout/episode.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy, Situation } from "../rollout/policy.js";

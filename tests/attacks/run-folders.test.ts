@@ -170,7 +170,6 @@ const commands: readonly (readonly [string, (run: string, out: string) => readon
   ["replay", (run) => ["replay", run]],
   ["report", (run, out) => ["report", run, "--predictions", "--out", `${out}.html`]],
   ["rescore", (run, out) => ["rescore", run, "--reward", judge, "--out", `${out}.jsonl`]],
-  ["bench gradients", (run) => ["bench", "gradients", run, "--episodes", "1"]],
   ["model chat", (run) => ["model", "chat", run]],
   ["model info", (run) => ["model", "info", run]],
   ["export", (run, out) => ["export", run, "--out", out]],

@@ -15,7 +15,7 @@ import type { z } from "zod";
 import { loadCommands } from "../../src/cli/command-entry.js";
 import { commands } from "../../src/cli/commands.js";
 import { type Outcome, runCli } from "../../src/cli/testing.js";
-import { envConfig } from "../../src/envs/open.js";
+import { envConfig } from "../../src/envs/config.js";
 import { envKinds } from "../../src/envs/registry.js";
 import { type Manifest, readManifest, writeManifest } from "../../src/runs/manifest.js";
 import { openRun } from "../../src/runs/run-folder.js";

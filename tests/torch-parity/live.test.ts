@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
 import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
-import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
+import { createMoments, createWeightLearner } from "../../src/engine/embedded/learner.js";
 import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
 import { createReplica } from "../../src/engine/embedded/replica.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
@@ -72,7 +72,7 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
       const parameters = flatTensors(specs);
       for (const [tensor, values] of parameters.tensors) values.set(await checkpoint.read(tensor));
       const sessions = createSessions(2);
-      const learner = createLearner({
+      const learner = createWeightLearner({
         config,
         weights: createModelWeights(config, parameters, sessions),
         moments: createMoments(specs),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
 import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
-import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
+import { createMoments, createWeightLearner } from "../../src/engine/embedded/learner.js";
 import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
 import { createReplica } from "../../src/engine/embedded/replica.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
@@ -118,7 +118,7 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
     const parameters = flatTensors(tensorSpecs(config));
     for (const [tensor, data] of formulas) parameters.tensors.get(tensor)!.set(data);
     const weights = createModelWeights(config, parameters, sessions);
-    const learner = createLearner({
+    const learner = createWeightLearner({
       config,
       weights,
       moments: createMoments(tensorSpecs(config)),

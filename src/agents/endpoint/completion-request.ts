@@ -233,7 +233,7 @@ function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== "invalid_union") return issue;
   const inner = issue.errors.flat().map((one) => deepest(one));
   const best = inner.reduce<z.core.$ZodIssue | undefined>(
-    (found, one) => (one.path.length > (found?.path.length ?? 0) ? one : found),
+    (furthest, one) => (one.path.length > (furthest?.path.length ?? 0) ? one : furthest),
     undefined,
   );
   return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };

@@ -5,8 +5,8 @@ import OpenAI, { APIError } from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../engine/engine.js";
-import { createBatcher } from "../batcher.js";
-import { look, question, TURNS, taughtEngine } from "../taught-model-testing.js";
+import { createScheduler } from "../../rollout/scheduler.js";
+import { look, overfitEngine, question, TURNS } from "../overfit-model-testing.js";
 import { tools } from "../testing.js";
 import type { CallRecord } from "./session-record.js";
 import { startEndpoint, type TestEndpoint } from "./testing.js";
@@ -14,9 +14,9 @@ import { startEndpoint, type TestEndpoint } from "./testing.js";
 let engine: Engine;
 let endpoint: TestEndpoint;
 beforeAll(async () => {
-  engine = await taughtEngine();
+  engine = await overfitEngine();
   // Answers are longer than a slice, so that they are sampled in several.
-  endpoint = await startEndpoint(createBatcher(engine, { sliceTokens: 8 }));
+  endpoint = await startEndpoint(createScheduler(engine, { pace: "served", sliceTokens: 8 }));
 });
 afterAll(async () => {
   await endpoint.close();

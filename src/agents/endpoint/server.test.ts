@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Sample, SampleRequest } from "../../engine/engine.js";
-import type { Sampler } from "../chat.js";
+import type { Sampler } from "../../rollout/scheduler.js";
 import { createSession } from "../session.js";
 import { hermes, scripted, tools } from "../testing.js";
 import type { EndpointOptions } from "./server.js";
@@ -354,9 +354,9 @@ describe("bad input", () => {
       /has \d+ tokens, and the model reads 1024/,
     );
     const bad = { id: "x", type: "function", function: { name: "look", arguments: "{" } };
-    const said = { role: "assistant", tool_calls: [bad] };
+    const called = { role: "assistant", tool_calls: [bad] };
     const seen = { role: "tool", tool_call_id: "x", content: "" };
-    const invalid = request({ messages: [...hello, said, seen], tools: offered });
+    const invalid = request({ messages: [...hello, called, seen], tools: offered });
     expect((await post(COMPLETIONS, invalid))[1].error.message).toMatch(/arguments are not JSON/);
     expect(await raw(port, "\u0000\u0001garbage\r\n\r\n")).toMatch(/^HTTP\/1.1 400/);
     expect((await post(`/sessions/%E0%A4%A${COMPLETIONS}`, request()))[0]).toBe(400);

@@ -190,12 +190,12 @@ async function route(
       "available: POST /v1/chat/completions, GET /v1/models, GET /health, POST and GET /sessions, GET and DELETE /sessions/ID, and /sessions/ID/v1/…",
     );
   allow(asked, "GET", "DELETE");
-  const found = sessions.find(decoded(named));
-  if (found === undefined) throw new Refusal(404, `there is no session ${decoded(named)}`);
+  const session = sessions.find(decoded(named));
+  if (session === undefined) throw new Refusal(404, `there is no session ${decoded(named)}`);
   sendJson(
     reply,
     200,
-    method === "GET" ? sessionRecord(found) : sessions.end(found.id, "it was deleted"),
+    method === "GET" ? sessionRecord(session) : sessions.end(session.id, "it was deleted"),
   );
 }
 

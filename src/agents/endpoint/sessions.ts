@@ -56,15 +56,15 @@ export function createSessions(options: SessionsOptions): Sessions {
   const ended = new Set<string>();
 
   const end = (id: string, why: string): SessionRecord => {
-    const found = open.get(id)!;
+    const entry = open.get(id)!;
     open.delete(id);
-    kept -= found.kept;
+    kept -= entry.kept;
     ended.add(id);
     if (ended.size > MAX_ENDED) ended.delete(ended.values().next().value!);
-    found.session.end();
-    for (const call of found.running)
+    entry.session.end();
+    for (const call of entry.running)
       call.abort(new Refusal(410, `session ${id} ended: ${why}`, { code: "session_ended" }));
-    const record = sessionRecord(found);
+    const record = sessionRecord(entry);
     onEnd?.(record);
     return record;
   };
@@ -90,7 +90,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     find,
     end,
     keep: ({ id }, characters) => {
-      const found = open.get(id)!;
+      const entry = open.get(id)!;
       if (kept + characters > maxKept)
         throw new Refusal(
           429,
@@ -99,16 +99,16 @@ export function createSessions(options: SessionsOptions): Sessions {
         );
       const count = (more: number): void => {
         kept += more;
-        found.kept += more;
+        entry.kept += more;
       };
       count(characters);
       return () => {
-        if (open.get(id) === found) count(-characters);
+        if (open.get(id) === entry) count(-characters);
       };
     },
     touch: ({ id }) => {
-      const found = open.get(id);
-      if (found !== undefined) found.used = Date.now();
+      const entry = open.get(id);
+      if (entry !== undefined) entry.used = Date.now();
     },
     start: (id = randomUUID(), seed) => {
       if (find(id) !== undefined)

@@ -1,6 +1,6 @@
 /** Endpoints for tests, listening on a free port of this machine. */
 import type { AddressInfo } from "node:net";
-import type { Sampler } from "../chat.js";
+import type { Sampler } from "../../rollout/scheduler.js";
 import { createSession } from "../session.js";
 import { hermes, scripted } from "../testing.js";
 import { createEndpoint, type EndpointOptions } from "./server.js";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
-import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
+import { checkAdamParams } from "../checks.js";
+import { adamStep, addArray, squaredNorm } from "./adam.js";
 import { randomFloats } from "./graph-testing.js";
 import { createSessions } from "./sessions.js";
 

@@ -24,7 +24,7 @@ export interface SampleTask {
 }
 
 /** The rows of a task. */
-export interface Group {
+export interface RowGroup {
   readonly task: SampleTask;
   readonly rows: readonly BatchRow[];
   /** The cached prefix of its prompt. */
@@ -36,12 +36,12 @@ export interface Group {
  * prefixes.
  */
 export interface Batch {
-  readonly groups: readonly Group[];
+  readonly groups: readonly RowGroup[];
   readonly kv?: KvCache | undefined;
 }
 
 /** Maximum number of tokens that a group's row will have. */
-export function tokensNeeded({ task: { request } }: Group): number {
+export function tokensNeeded({ task: { request } }: RowGroup): number {
   return request.prompt.length + request.maxTokens;
 }
 
@@ -53,10 +53,10 @@ export function tokensNeeded({ task: { request } }: Group): number {
  */
 export function reuseCaches(
   config: ModelConfig,
-  groups: readonly Group[],
+  groups: readonly RowGroup[],
   prefixes: PrefixCache,
-): { readonly batches: readonly Batch[]; readonly rest: readonly Group[] } {
-  const byCache = new Map<KvCache, Group[]>();
+): { readonly batches: readonly Batch[]; readonly rest: readonly RowGroup[] } {
+  const byCache = new Map<KvCache, RowGroup[]>();
   for (const group of groups)
     if (group.prefix !== undefined)
       byCache.set(group.prefix.kv, [...(byCache.get(group.prefix.kv) ?? []), group]);
@@ -77,7 +77,7 @@ export function reuseCaches(
   return { batches, rest: groups.filter((group) => !placed.has(group)) };
 }
 
-const isApart = ({ task }: Group): boolean => task.request.continued === "apart";
+const isApart = ({ task }: RowGroup): boolean => task.request.continued === "apart";
 
 /** Caches the rows in a KV cache of their own. */
 function moveRows(
@@ -96,9 +96,9 @@ function moveRows(
 /**
  * Batches of prompts with similar lengths and equal sample counts, so that there is little padding.
  */
-export function formBatches(groups: readonly Group[]): readonly Batch[] {
+export function formBatches(groups: readonly RowGroup[]): readonly Batch[] {
   const order = [...groups].sort((a, b) => byLength(a.task, b.task));
-  const batches: Group[][] = [];
+  const batches: RowGroup[][] = [];
   for (const group of order) {
     const batch = batches.at(-1);
     const first = batch?.[0];

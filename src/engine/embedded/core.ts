@@ -1,5 +1,6 @@
 /** The embedded engine itself, as it runs in its worker thread: a model and its operations. */
-import { copyFile, rm, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Capabilities, type Engine, EngineError } from "../engine.js";
@@ -11,7 +12,7 @@ import { openSafetensors, readTensor, writeSafetensors } from "../weights/safete
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
-import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
+import { createMoments, createWeightLearner, type Moments, type WeightLearner } from "./learner.js";
 import { createModelWeights, type ModelWeights, type Snapshot } from "./model-weights.js";
 import type { Program } from "./program.js";
 import type { Replica } from "./replica.js";
@@ -63,7 +64,7 @@ interface Model {
   readonly weights: ModelWeights;
   readonly moments: Moments;
   readonly graphs: Graphs;
-  readonly learner: Learner;
+  readonly learner: WeightLearner;
   readonly router: Router;
   /** Where it was loaded from. */
   readonly folder: string | undefined;
@@ -227,7 +228,7 @@ function assemble(
     weights,
     moments,
     graphs,
-    learner: createLearner({ config, lora, weights, moments, ...graphs }),
+    learner: createWeightLearner({ config, lora, weights, moments, ...graphs }),
     router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,
@@ -253,9 +254,9 @@ async function loadModel(folder: string, making: Making, before?: Before): Promi
   const { lora, seed } = making;
   const tensors = emptyTensors(config, making);
   for (const { name } of checkpoint.tensors) {
-    const found = await checkpoint.read(name, { plain: lora !== undefined });
-    const known = before?.model.weights.base.get(name);
-    tensors.put(name, known !== undefined && sameNumbers(known, found) ? known : found);
+    const data = await checkpoint.read(name, { plain: lora !== undefined });
+    const held = before?.model.weights.base.get(name);
+    tensors.put(name, held !== undefined && sameNumbers(held, data) ? held : data);
   }
   const adapted =
     lora === undefined
@@ -295,41 +296,33 @@ async function saveModel(
   const apart = lora !== undefined && !merged;
   const { arrays } = merged ? await weights.policy(moments.optimSteps) : { arrays: new Map() };
   const all = new Map([...base, ...trained.tensors, ...arrays]);
-  const plain = tensorSpecs(config).flatMap(({ name }) => {
-    const data = all.get(name);
-    return data === undefined ? [] : [[name, data] as const];
-  });
+  const names = tensorSpecs(config).flatMap(({ name }) => (all.has(name) ? [name] : []));
+  const plain = new Map(names.map((name) => [name, all.get(name)!]));
   // A trained value head is part of the weights file, so that file cannot be shared.
   const shares = apart && !trained.tensors.has(VALUE_HEAD);
-  await writeCheckpoint(folder, config, new Map(described(new Map(plain))), {
+  await writeCheckpoint(folder, config, new Map(described(plain)), {
     linkTo: shares ? model.sharedBase : undefined,
   });
   if (apart) await writeAdapter(folder, config, lora, trained.tensors);
   if (shares) model.sharedBase ??= folder;
-  if (optimizer)
-    await writeSafetensors(
-      join(folder, OPTIMIZER_FILE),
-      // Before the first optimiser step they are zero, as for a checkpoint without them.
-      new Map(
-        moments.optimSteps === 0
-          ? []
-          : [
-              ...described(moments.first.tensors, "first."),
-              ...described(moments.second.tensors, "second."),
-            ],
-      ),
-      { metadata: { steps: String(moments.optimSteps) } },
-    );
+  if (optimizer) {
+    const { first, second, optimSteps } = moments;
+    const both = [...described(first.tensors, "first."), ...described(second.tensors, "second.")];
+    // Before the first optimiser step they are zero, as for a checkpoint without them.
+    const stored = new Map(optimSteps === 0 ? [] : both);
+    const metadata = { steps: String(optimSteps) };
+    await writeSafetensors(join(folder, OPTIMIZER_FILE), stored, { metadata });
+  }
   if (model.folder === undefined || model.folder === folder) return;
   for (const file of COMPANIONS)
-    if (await exists(join(model.folder, file)))
+    if (existsSync(join(model.folder, file)))
       await copyFile(join(model.folder, file), join(folder, file));
 }
 
 /** Fills zero moments with those of a checkpoint, if it has any. */
 async function loadMoments(folder: string, moments: Moments): Promise<void> {
   const path = join(folder, OPTIMIZER_FILE);
-  if (!(await exists(path))) return;
+  if (!existsSync(path)) return;
   const file = await openSafetensors(path);
   for (const which of ["first", "second"] as const)
     for (const [name, into] of moments[which].tensors) {
@@ -354,8 +347,4 @@ function sameTensors(a: ModelConfig, b: ModelConfig): boolean {
 /** Whether two models compute the same, if they had the same weights; an architecture's name means nothing more. */
 function sameGraphs(a: ModelConfig, b: ModelConfig): boolean {
   return isDeepStrictEqual({ ...a, architecture: undefined }, { ...b, architecture: undefined });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined;
 }

@@ -7,7 +7,7 @@
  * first, took them for zero and the others did not.
  */
 import { addInput, createGraph } from "./graph.js";
-import { elementwise } from "./ops.js";
+import { elementwise } from "./operators.js";
 import { finishProgram } from "./program.js";
 import { createSessions } from "./sessions.js";
 

@@ -11,7 +11,7 @@ import {
   sub,
   value,
 } from "../../objectives/expression.js";
-import { conformanceChecks } from "../conformance.js";
+import { conformanceChecks } from "../conformance-testing.js";
 import { type Engine, EngineError, type TrainSequence } from "../engine.js";
 import { testModel } from "../remote/model-testing.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";

@@ -62,8 +62,8 @@ function numbers(values: ArrayLike<number>): Float64Array {
 function plainSequence({ ids, targets, temperatures }: TargetSequence): TargetSequence {
   return {
     ids: numbers(ids),
-    ...(targets && { targets: numbers(targets) }),
-    ...(temperatures && { temperatures: numbers(temperatures) }),
+    targets: targets && numbers(targets),
+    temperatures: temperatures && numbers(temperatures),
   };
 }
 

@@ -3,22 +3,15 @@
  * computed, and they attend to the cached keys and values of the tokens before them.
  */
 import type { ModelConfig } from "../weights/model-config.js";
-import {
-  addInput,
-  createGraph,
-  emit,
-  emitAll,
-  type Shape,
-  shapeTensor,
-  type Tensor,
-} from "./graph.js";
-import { causalMask, softmax } from "./layers.js";
-import { asInt64, elementwise, reshape, selectRows, transpose, withNumber } from "./ops.js";
+import { addInput, createGraph, type Shape, type Tensor } from "./graph.js";
+import { causalMask } from "./layers.js";
+import { cast, concat, elementwise, matMul, softmax, splitInto, withNumber } from "./operators.js";
+import { reshape, selectRows, transpose } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import {
   cacheNames,
   declareContext,
-  distributionResults,
+  distribution,
   layersOf,
   type StoredWeights,
 } from "./sampling-graphs.js";
@@ -41,7 +34,7 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
   const lastTokens = addInput(graph, "lastTokens", "int32", ["rows"]);
   const inverse = addInput(graph, "inverseTemperature", "float32", ["rows", 1]);
   const pastMask = addInput(graph, "promptMask", "float32", ["rows", 1, 1, 1, "past"]);
-  const wide = asInt64(positions);
+  const wide = cast(positions, "int64");
   const masks = byWindow(config, (window) => ({
     pastMask: window === undefined ? pastMask : pastInWindow(pastMask, positions, window),
     newMask: reshape(causalMask(positions, positions, window), ["rows", 1, 1, "length", "length"]),
@@ -59,9 +52,8 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
     const attended = attendPast(config, index, { q, keys: across, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
-  const ends = finish(context, selectRows(x, asInt64(lastTokens)));
-  for (const [name, tensor] of distributionResults(context, ends, inverse))
-    results.set(name, tensor);
+  const ends = finish(context, selectRows(x, cast(lastTokens, "int64")));
+  for (const [name, tensor] of distribution(context, ends, inverse)) results.set(name, tensor);
   return finishProgram(graph, results);
 }
 
@@ -99,28 +91,12 @@ function attendPast(
   const shared = (x: Tensor, ...shape: readonly (string | number)[]) =>
     reshape(x, ["rows", kvHeads, 1, ...shape]);
   const q = withNumber("Mul", reshape(now.q, shaped(headSize)), attentionScale(config));
-  const product = (a: Tensor, b: Tensor, width: string | number) =>
-    emit({ op: "MatMul", inputs: [a, b], shape: shaped(width) });
-  const toPast = elementwise("Add", product(q, pastKeys, "past"), now.pastMask);
-  const newKeys = shared(now.keys, headSize, "length");
-  const toNew = elementwise("Add", product(q, newKeys, "length"), now.newMask);
-  const weights = softmax(
-    emit({
-      op: "Concat",
-      inputs: [toPast, toNew],
-      attributes: { axis: { int: 4 } },
-      shape: shaped("all"),
-    }),
-  );
-  const [onPast, onNew] = emitAll({
-    op: "Split",
-    inputs: [weights, shapeTensor(graph, ["past", "length"])],
-    attributes: { axis: { int: 4 } },
-    shape: shaped("past"),
-    more: [shaped("length")],
-  }) as readonly [Tensor, Tensor];
-  const fromPast = product(onPast, pastValues, headSize);
-  const fromNew = product(onNew, shared(now.values, "length", headSize), headSize);
+  const toPast = elementwise("Add", matMul(q, pastKeys), now.pastMask);
+  const toNew = elementwise("Add", matMul(q, shared(now.keys, headSize, "length")), now.newMask);
+  const weights = softmax(concat([toPast, toNew], 4, "all"));
+  const [onPast, onNew] = splitInto(weights, 4, ["past", "length"]) as readonly [Tensor, Tensor];
+  const fromPast = matMul(onPast, pastValues);
+  const fromNew = matMul(onNew, shared(now.values, "length", headSize));
   const sum = elementwise("Add", fromPast, fromNew);
   const byToken = transpose(reshape(sum, ["rows", heads, "length", headSize]), [0, 2, 1, 3]);
   return reshape(byToken, ["tokens", heads * headSize]);

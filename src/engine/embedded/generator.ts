@@ -19,12 +19,13 @@
 
 import type { Sample } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
+import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "../weights/stored-weights.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { type BatchRow, drawToken, positionOf, startRow, toSample } from "./batch-row.js";
 import {
   type Batch,
   formBatches,
-  type Group,
+  type RowGroup,
   reuseCaches,
   type SampleTask,
   SPARE_TOKENS,
@@ -50,7 +51,6 @@ import {
 import { createPrefixCache } from "./prefix-cache.js";
 import { decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
-import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "./stored-weights.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 
@@ -113,16 +113,16 @@ export function createGenerator(
     evictOlder,
     sample: async (tasks, weights) => {
       evictOlder(weights.version);
-      const groups = tasks.map((task): Group => {
+      const groups = tasks.map((task): RowGroup => {
         const rows = Array.from({ length: task.count }, (_, i) =>
           startRow(task.request, task.first + i),
         );
-        const known = task.prefix && prefixes.take(task.prefix.handle);
-        return { task, rows, prefix: known && { ...known, tokens: task.prefix!.tokens } };
+        const row = task.prefix && prefixes.take(task.prefix.handle);
+        return { task, rows, prefix: row && { ...row, tokens: task.prefix!.tokens } };
       });
       const compiled = compiledWith(weights);
       const { batches, rest } = reuseCaches(config, groups, prefixes);
-      const isNew = ({ prefix }: Group) => prefix === undefined;
+      const isNew = ({ prefix }: RowGroup) => prefix === undefined;
       const fresh = formBatches(rest.filter(isNew));
       const continued = formBatches(rest.filter((group) => !isNew(group)));
       for (const batch of [...fresh, ...continued, ...batches])
@@ -200,7 +200,7 @@ async function prefillBatch(
   return { ...read, home: copyRows(config, rows, capacity) };
 }
 
-function gridFeeds(grid: readonly Group[], rows: readonly BatchRow[]): Feeds {
+function gridFeeds(grid: readonly RowGroup[], rows: readonly BatchRow[]): Feeds {
   const count = grid[0]!.rows.length;
   const lastToken = (row: BatchRow) => row.tokens.at(-1)!;
   return {
@@ -218,9 +218,9 @@ function gridFeeds(grid: readonly Group[], rows: readonly BatchRow[]): Feeds {
  * left. Groups keep equal numbers of rows, so a finished row may stay as padding.
  */
 function compactBatch(
-  grid: readonly Group[],
+  grid: readonly RowGroup[],
   cache: DecodeCache,
-): { readonly grid: readonly Group[]; readonly cache: DecodeCache } | undefined {
+): { readonly grid: readonly RowGroup[]; readonly cache: DecodeCache } | undefined {
   const going = grid.map((group) => group.rows.filter((row) => row.stopReason === undefined));
   const count = Math.max(...going.map((rows) => rows.length));
   if (count === 0) return undefined;

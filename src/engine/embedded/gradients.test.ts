@@ -14,11 +14,9 @@ import {
   rotate,
   swiglu,
 } from "./layers.js";
+import { cast, elementwise, fusedMatMul } from "./operators.js";
 import {
   add,
-  asInt64,
-  elementwise,
-  fusedMatmul,
   linear,
   lookup,
   multiply,
@@ -73,7 +71,7 @@ const cases: Readonly<Record<string, Case>> = {
       floats([b!, 2], noise),
     ],
     apply: ([x, base, down, up]) => {
-      const change = fusedMatmul(up!, down!, { scale: 0.7 }, base!.shape);
+      const change = fusedMatMul(up!, down!, { scale: 0.7 });
       const merged = elementwise("Add", base!, change);
       return [linear(x!, merged, { down: down!, up: up!, scale: 0.7 })];
     },
@@ -98,7 +96,7 @@ const cases: Readonly<Record<string, Case>> = {
       floats([n! + 1, d!], noise),
       { shape: [n!], data: Int32Array.from({ length: n! }, (_, i) => n! - i) },
     ],
-    apply: ([x, index]) => [selectRows(x!, asInt64(index!))],
+    apply: ([x, index]) => [selectRows(x!, cast(index!, "int64"))],
   },
   "repeated heads": {
     inputs: ([a, b, c], noise) => [
@@ -119,7 +117,7 @@ const cases: Readonly<Record<string, Case>> = {
       { ...floats([length!, 2], noise), constant: true },
     ],
     apply: ([x, at, cos, sin]) => [
-      rotate(x!, asInt64(at!), { cos: cos!, sin: sin! }, (x!.shape[2] as number) / 4),
+      rotate(x!, cast(at!, "int64"), { cos: cos!, sin: sin! }, (x!.shape[2] as number) / 4),
     ],
   },
   SwiGLU: {

@@ -1,12 +1,6 @@
 /** Reverse-mode differentiation of a graph: walks its operations backwards and sums gradients. */
-import {
-  emit,
-  type Gradients,
-  type Graph,
-  intVector,
-  type Operation,
-  type Tensor,
-} from "./graph.js";
+import { emit, type Gradients, type Graph, type Operation, type Tensor } from "./graph.js";
+import { elementwise, expandTo, reshape, scatterAdd, zerosLike } from "./operators.js";
 
 /**
  * Emits the gradients of Σ output · seed with respect to the given tensors, and returns them.
@@ -27,17 +21,11 @@ export function differentiate(
     add: (tensor, gradient) => {
       if (!wanted.has(tensor)) return;
       const sum = sums.get(tensor);
-      sums.set(
-        tensor,
-        sum === undefined
-          ? gradient
-          : emit({ op: "Add", inputs: [sum, gradient], shape: tensor.shape }),
-      );
+      sums.set(tensor, sum === undefined ? gradient : elementwise("Add", sum, gradient));
     },
     addProduct: (tensor, a, b) => {
       if (!wanted.has(tensor)) return;
-      const sum = sums.get(tensor);
-      sums.set(tensor, product(tensor, a, b, sum));
+      sums.set(tensor, product(tensor, a, b, sums.get(tensor)));
     },
     addRows: (tensor, ids, rows) => {
       if (!wanted.has(tensor)) return;
@@ -63,11 +51,11 @@ function dependents(
   operations: readonly Operation[],
   sources: ReadonlySet<Tensor>,
 ): ReadonlySet<Tensor> {
-  const found = new Set(sources);
-  for (const operation of operations)
-    if (operation.inputs.some((tensor) => found.has(tensor)))
-      for (const output of operation.outputs) found.add(output);
-  return found;
+  const tensors = new Set(sources);
+  for (const { inputs, outputs } of operations)
+    if (inputs.some((tensor) => tensors.has(tensor)))
+      for (const output of outputs) tensors.add(output);
+  return tensors;
 }
 
 function product(tensor: Tensor, a: Tensor, b: Tensor, sum: Tensor | undefined): Tensor {
@@ -81,33 +69,5 @@ function product(tensor: Tensor, a: Tensor, b: Tensor, sum: Tensor | undefined):
 
 /** ScatterND would be faster, but it loses sums when two threads write to the same row. */
 function scatterRows(sum: Tensor, ids: Tensor, rows: Tensor): Tensor {
-  const column = emit({
-    op: "Reshape",
-    inputs: [ids, intVector(ids.graph, [-1, 1])],
-    type: ids.type,
-    shape: [ids.shape[0]!, 1],
-  });
-  const indices = emit({
-    op: "Expand",
-    inputs: [column, emit({ op: "Shape", inputs: [rows], type: "int64", shape: [2] })],
-    type: ids.type,
-    shape: rows.shape,
-  });
-  return emit({
-    op: "ScatterElements",
-    inputs: [sum, indices, rows],
-    attributes: { axis: { int: 0 }, reduction: { string: "add" } },
-    shape: sum.shape,
-  });
-}
-
-/** Zeros in the shape of a tensor. */
-function zerosLike(tensor: Tensor): Tensor {
-  const shape = emit({
-    op: "Shape",
-    inputs: [tensor],
-    type: "int64",
-    shape: [tensor.shape.length],
-  });
-  return emit({ op: "ConstantOfShape", inputs: [shape], shape: tensor.shape });
+  return scatterAdd(sum, expandTo(reshape(ids, [ids.shape[0]!, 1]), rows), rows, 0);
 }

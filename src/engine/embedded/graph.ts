@@ -168,8 +168,8 @@ function constant(
   data: Uint8Array,
 ): Tensor {
   const key = `${type} ${shape} ${Buffer.from(data).toString("base64")}`;
-  const known = graph.constants.get(key);
-  if (known !== undefined) return known.tensor;
+  const stored = graph.constants.get(key);
+  if (stored !== undefined) return stored.tensor;
   const name = freshName(graph, "constant");
   const tensor: Tensor = { graph, name, type, shape };
   graph.constants.set(key, { tensor, stored: { name, type, shape, data } });
@@ -213,10 +213,7 @@ function runtimeSize(graph: Graph, dimension: string): Tensor {
 }
 
 function innermost(tensors: readonly Tensor[], given?: Graph): Graph {
-  const graphs = [
-    ...tensors.map((tensor) => tensor.graph),
-    ...(given === undefined ? [] : [given]),
-  ];
+  const graphs = tensors.map((tensor) => tensor.graph).concat(given ?? []);
   return graphs.reduce((deepest, graph) => (graph.depth > deepest.depth ? graph : deepest));
 }
 

@@ -13,6 +13,10 @@ export const PRESETS = {
 
 export type PresetName = keyof typeof PRESETS;
 
+/** Whether a model of this name is made from scratch. */
+export const isPreset = (name: unknown): name is PresetName =>
+  typeof name === "string" && Object.hasOwn(PRESETS, name);
+
 /** The configuration of a preset size with a given vocabulary. */
 export function presetConfig(
   preset: PresetName,

@@ -9,32 +9,38 @@ import {
   floatVector,
   intVector,
   record,
-  type Shape,
   type Tensor,
 } from "./graph.js";
 import {
-  concatAxis,
+  broadcasting,
+  cast,
+  compare,
+  concat,
   elementwise,
-  fusedMatmul,
+  expandTo,
+  fusedMatMul,
+  MICROSOFT,
+  matMul,
   part,
-  splitAxis,
-  sumAxes,
+  reduce,
+  scatterAdd,
+  softmax,
+  split,
+  transpose,
   unary,
+  unsqueeze,
+  where,
   withNumber,
-} from "./ops.js";
-
-const MICROSOFT = "com.microsoft";
+} from "./operators.js";
 
 /** RMSNorm of x [n, d]: x / √(mean x² + ε) · weight. */
 export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
-  const column = [x.shape[0]!, 1];
-  const width = x.shape[1] as number;
   const [y, inverse] = emitAll({
     op: "SimplifiedLayerNormalization",
     inputs: [x, weight],
     attributes: { axis: { int: -1 }, epsilon: { float: epsilon }, stash_type: { int: 1 } },
     shape: x.shape,
-    more: [column],
+    more: [[x.shape[0]!, 1]],
   }) as readonly [Tensor, Tensor];
   record({
     inputs: [x, weight],
@@ -44,18 +50,15 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
       // Sums over rows and columns are written as products with vectors: column reductions are
       // slow.
       if (gradients.wants(weight)) {
-        const rows = emit({ op: "Transpose", inputs: [inverse], shape: [1, column[0]!] });
-        const sums = emit({ op: "MatMul", inputs: [rows, product], shape: [1, width] });
-        gradients.add(weight, flattened(sums, weight.shape));
+        const sums = matMul(transpose(inverse, [1, 0]), product);
+        const axis = intVector(sums.graph, [0]);
+        const inputs = [sums, axis];
+        gradients.add(weight, emit({ op: "Squeeze", inputs, shape: weight.shape }));
       }
       if (!gradients.wants(x)) return;
       // dx = r g w - x r³ mean(g w x), with r the inverse root.
-      const along = emit({
-        op: "Unsqueeze",
-        inputs: [weight, intVector(weight.graph, [1])],
-        shape: [width, 1],
-      });
-      const mean = fusedMatmul(product, along, { scale: 1 / width }, column);
+      const scale = 1 / (x.shape[1] as number);
+      const mean = fusedMatMul(product, unsqueeze(weight, [1]), { scale });
       const cube = elementwise("Mul", inverse, elementwise("Mul", inverse, inverse));
       const across = elementwise("Mul", x, elementwise("Mul", mean, cube));
       const scaled = elementwise("Mul", elementwise("Mul", gradient!, weight), inverse);
@@ -63,10 +66,6 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
     },
   });
   return y;
-}
-
-function flattened(row: Tensor, shape: Shape): Tensor {
-  return emit({ op: "Squeeze", inputs: [row, intVector(row.graph, [0])], shape });
 }
 
 /** Position tables for `rotate`: cosines and sines [positions, size / 2]. */
@@ -110,22 +109,21 @@ export function attention(
   scale: number,
 ): Tensor {
   const count = masks.length;
-  const [queries, keys, values] = [q, k, v].map((x) => splitAxis(x, 2, count)) as [
+  const [queries, keys, values] = [q, k, v].map((x) => split(x, 2, count)) as [
     readonly Tensor[],
     readonly Tensor[],
     readonly Tensor[],
   ];
   const blocks = masks.map((mask, i) => {
-    const seenKeys = i === count - 1 ? k : concatAxis(keys.slice(0, i + 1), 2, mask.shape[3]!);
-    const seenValues = i === count - 1 ? v : concatAxis(values.slice(0, i + 1), 2, mask.shape[3]!);
+    const upToHere = (whole: Tensor, parts: readonly Tensor[]) =>
+      i === count - 1 ? whole : concat(parts.slice(0, i + 1), 2, mask.shape[3]!);
+    const seen = { keys: upToHere(k, keys), values: upToHere(v, values) };
     const query = queries[i]!;
-    const square = [...query.shape.slice(0, 3), mask.shape[3]!];
-    const scores = fusedMatmul(query, seenKeys, { transB: true, scale }, square);
+    const scores = fusedMatMul(query, seen.keys, { transB: true, scale });
     const weights = softmax(elementwise("Add", scores, mask));
-    const y = emit({ op: "MatMul", inputs: [weights, seenValues], shape: query.shape });
-    return { query, keys: seenKeys, values: seenValues, square, weights, y };
+    return { query, ...seen, weights, y: matMul(weights, seen.values) };
   });
-  const y = concatAxis(
+  const y = concat(
     blocks.map((block) => block.y),
     2,
     q.shape[2]!,
@@ -139,89 +137,82 @@ export function attention(
       const toValues: Tensor[] = [];
       // A block of keys is seen by its own queries and by all later ones.
       const spread = (sums: Tensor[], x: Tensor, i: number) => {
-        for (const [j, part] of splitAxis(x, 2, i + 1, keys[0]!.shape[2]!).entries())
+        for (const [j, part] of split(x, 2, i + 1, keys[0]!.shape[2]!).entries())
           sums[j] = sums[j] === undefined ? part : elementwise("Add", sums[j], part);
       };
-      const parts = splitAxis(gradient!, 2, count);
+      const parts = split(gradient!, 2, count);
       for (const [i, block] of blocks.entries()) {
         const g = parts[i]!;
-        const { shape } = block.query;
-        spread(toValues, fusedMatmul(block.weights, g, { transA: true }, block.values.shape), i);
+        spread(toValues, fusedMatMul(block.weights, g, { transA: true }), i);
         // Σ_j dw_ij w_ij equals Σ g_i y_i, which is a smaller tensor.
-        const column = [...shape.slice(0, 3), 1];
-        const inner = sumAxes(elementwise("Mul", g, block.y), [3], column, true);
-        const toWeights = fusedMatmul(g, block.values, { transB: true }, block.square);
+        const inner = reduce("ReduceSum", elementwise("Mul", g, block.y), [3]);
+        const toWeights = fusedMatMul(g, block.values, { transB: true });
         const toScores = elementwise("Mul", block.weights, elementwise("Sub", toWeights, inner));
-        toQueries.push(fusedMatmul(toScores, block.keys, { scale }, shape));
-        const options = { transA: true, scale };
-        spread(toKeys, fusedMatmul(toScores, block.query, options, block.keys.shape), i);
+        toQueries.push(fusedMatMul(toScores, block.keys, { scale }));
+        spread(toKeys, fusedMatMul(toScores, block.query, { transA: true, scale }), i);
       }
       const length = q.shape[2]!;
-      gradients.add(v, concatAxis(toValues, 2, length));
-      gradients.add(q, concatAxis(toQueries, 2, length));
-      gradients.add(k, concatAxis(toKeys, 2, length));
+      gradients.add(v, concat(toValues, 2, length));
+      gradients.add(q, concat(toQueries, 2, length));
+      gradients.add(k, concat(toKeys, 2, length));
     },
   });
   return y;
 }
 
-/** softmax along the last axis, without a derivative. */
-export function softmax(x: Tensor): Tensor {
-  return emit({ op: "Softmax", inputs: [x], attributes: { axis: { int: -1 } }, shape: x.shape });
-}
-
 /** silu(gate) · up. */
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
-  const activated = emit({
+  const silu = emit({
     op: "QuickGelu",
     domain: MICROSOFT,
     inputs: [gate],
     attributes: { alpha: { float: 1 } },
     shape: gate.shape,
   });
-  const y = elementwise("Mul", activated, up);
-  record({
-    inputs: [gate, up],
-    outputs: [y],
-    backward: (gradients, gradient) => {
-      const g = gradient!;
-      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
-      if (!gradients.wants(gate)) return;
-      // silu'(x) up = σ(x) (1 + x (1 - σ(x))) up = σ(x) (up - y) + y: fewest passes over memory.
-      const through = elementwise("Mul", unary("Sigmoid", gate), elementwise("Sub", up, y));
-      gradients.add(gate, elementwise("Mul", g, elementwise("Add", through, y)));
-    },
+  return gated(gate, up, silu, (g, y) => {
+    // silu'(x) up = σ(x) (1 + x (1 - σ(x))) up = σ(x) (up - y) + y: fewest passes over memory.
+    const through = elementwise("Mul", unary("Sigmoid", gate), elementwise("Sub", up, y));
+    return elementwise("Mul", g, elementwise("Add", through, y));
   });
-  return y;
 }
 
 /** gelu(gate) · up, with the GELU approximated by tanh. */
 export function geglu(gate: Tensor, up: Tensor): Tensor {
-  const activated = emit({
+  const gelu = emit({
     op: "Gelu",
     inputs: [gate],
     attributes: { approximate: { string: "tanh" } },
     shape: gate.shape,
   });
+  return gated(gate, up, gelu, (g) => {
+    // gelu(x) = x h with h = (1 + t) / 2 and t = tanh(c (x + a x³)), so gelu'(x) =
+    // h (1 + x (1 - t) c (1 + 3 a x²)).
+    const [a, c] = [0.044715, Math.sqrt(2 / Math.PI)];
+    const square = elementwise("Mul", gate, gate);
+    const along = (factor: number) =>
+      elementwise("Mul", gate, withNumber("Add", withNumber("Mul", square, factor * c * a), c));
+    const t = unary("Tanh", along(1));
+    const half = withNumber("Add", withNumber("Mul", t, 0.5), 0.5);
+    const rest = elementwise("Mul", along(3), withNumber("Add", unary("Neg", t), 1));
+    const slope = elementwise("Mul", half, withNumber("Add", rest, 1));
+    return elementwise("Mul", elementwise("Mul", g, up), slope);
+  });
+}
+
+/** activated · up, where `toGate` carries the result's gradient back through the activation. */
+function gated(
+  gate: Tensor,
+  up: Tensor,
+  activated: Tensor,
+  toGate: (gradient: Tensor, y: Tensor) => Tensor,
+): Tensor {
   const y = elementwise("Mul", activated, up);
   record({
     inputs: [gate, up],
     outputs: [y],
     backward: (gradients, gradient) => {
-      const g = gradient!;
-      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
-      if (!gradients.wants(gate)) return;
-      // gelu(x) = x h with h = (1 + t) / 2 and t = tanh(c (x + a x³)), so gelu'(x) =
-      // h (1 + x (1 - t) c (1 + 3 a x²)).
-      const [a, c] = [0.044715, Math.sqrt(2 / Math.PI)];
-      const square = elementwise("Mul", gate, gate);
-      const along = (factor: number) =>
-        elementwise("Mul", gate, withNumber("Add", withNumber("Mul", square, factor * c * a), c));
-      const t = unary("Tanh", along(1));
-      const half = withNumber("Add", withNumber("Mul", t, 0.5), 0.5);
-      const rest = elementwise("Mul", along(3), withNumber("Add", unary("Neg", t), 1));
-      const slope = elementwise("Mul", half, withNumber("Add", rest, 1));
-      gradients.add(gate, elementwise("Mul", elementwise("Mul", g, up), slope));
+      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", gradient!, activated));
+      if (gradients.wants(gate)) gradients.add(gate, toGate(gradient!, y));
     },
   });
   return y;
@@ -230,7 +221,7 @@ export function geglu(gate: Tensor, up: Tensor): Tensor {
 /** Results of the output head for each target token, as columns [n, 1]. */
 export interface Predictions {
   readonly logprob: Tensor;
-  readonly entropy?: Tensor;
+  readonly entropy: Tensor | undefined;
 }
 
 /**
@@ -246,43 +237,35 @@ export function predict(
   ids: Tensor,
   options: { readonly entropy: boolean },
 ): Predictions {
-  const column = [hidden.shape[0]!, 1];
-  const logits = fusedMatmul(hidden, weight, { transB: true }, [column[0]!, weight.shape[0]!]);
+  const logits = fusedMatMul(hidden, weight, { transB: true });
   const probabilities = softmax(logits);
   const logSum = logSumExp(logits, probabilities);
   const chosen = emit({
     op: "GatherElements",
     inputs: [logits, ids],
     attributes: { axis: { int: 1 } },
-    shape: column,
+    shape: [hidden.shape[0]!, 1],
   });
   const logprob = elementwise("Sub", chosen, logSum);
   const weighted = options.entropy
     ? elementwise("Mul", probabilities, elementwise("Sub", logits, logSum))
     : undefined;
-  const entropy =
-    weighted === undefined ? undefined : unary("Neg", sumAxes(weighted, [1], column, true));
+  const entropy = weighted && unary("Neg", reduce("ReduceSum", weighted, [1]));
   record({
     inputs: [hidden, weight],
-    outputs: entropy === undefined ? [logprob] : [logprob, entropy],
+    outputs: [logprob, ...(entropy === undefined ? [] : [entropy])],
     backward: (gradients, toLogprob, toEntropy) => {
-      const g = toLogprob ?? filled(logprob, 0);
+      const g = toLogprob ?? expandTo(floatConstant(logprob.graph, 0), logprob);
       const subtractAt = (matrix: Tensor, amount: Tensor) =>
-        emit({
-          op: "ScatterElements",
-          inputs: [matrix, ids, unary("Neg", amount)],
-          attributes: { axis: { int: 1 }, reduction: { string: "add" } },
-          shape: matrix.shape,
-        });
+        scatterAdd(matrix, ids, unary("Neg", amount), 1);
       if (toEntropy === undefined || weighted === undefined || entropy === undefined) {
         // -d logits / g = p - onehot; the factor g is applied to the narrow side of both products.
-        const error = subtractAt(probabilities, filled(logprob, 1));
+        const one = expandTo(floatConstant(logprob.graph, 1), logprob);
+        const error = subtractAt(probabilities, one);
         const negative = unary("Neg", g);
         gradients.addProduct(weight, error, elementwise("Mul", hidden, negative));
-        if (gradients.wants(hidden)) {
-          const back = emit({ op: "MatMul", inputs: [error, weight], shape: hidden.shape });
-          gradients.add(hidden, elementwise("Mul", back, negative));
-        }
+        if (gradients.wants(hidden))
+          gradients.add(hidden, elementwise("Mul", matMul(error, weight), negative));
         return;
       }
       // -d logits = p (g + h H) + h p log p - g onehot, with h the gradient of the entropy H.
@@ -296,21 +279,10 @@ export function predict(
         g,
       );
       gradients.addProduct(weight, error, unary("Neg", hidden));
-      if (gradients.wants(hidden))
-        gradients.add(hidden, fusedMatmul(error, weight, { scale: -1 }, hidden.shape));
+      if (gradients.wants(hidden)) gradients.add(hidden, fusedMatMul(error, weight, { scale: -1 }));
     },
   });
-  return entropy === undefined ? { logprob } : { logprob, entropy };
-}
-
-/** A constant in the shape of a tensor. */
-function filled(like: Tensor, value: number): Tensor {
-  const size = emit({ op: "Shape", inputs: [like], type: "int64", shape: [like.shape.length] });
-  return emit({
-    op: "Expand",
-    inputs: [floatConstant(like.graph, value), size],
-    shape: like.shape,
-  });
+  return { logprob, entropy };
 }
 
 /**
@@ -318,9 +290,8 @@ function filled(like: Tensor, value: number): Tensor {
  * probability.
  */
 export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
-  const column = [logits.shape[0]!, 1];
-  const largest = sumAxes(logits, [1], column, true, "ReduceMax");
-  const likeliest = sumAxes(probabilities, [1], column, true, "ReduceMax");
+  const largest = reduce("ReduceMax", logits, [1]);
+  const likeliest = reduce("ReduceMax", probabilities, [1]);
   return elementwise("Sub", largest, unary("Log", likeliest));
 }
 
@@ -330,48 +301,23 @@ export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
  * what came before it, in a window only the last tokens of it.
  */
 export function causalMask(queries: Tensor, keys: Tensor, window?: number): Tensor {
-  const graph = keys.graph;
-  const shape = [queries.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
-  const spread = (x: Tensor, axes: readonly [number, number]) =>
-    emit({
-      op: "Unsqueeze",
-      inputs: [x, intVector(graph, axes)],
-      type: x.type,
-      shape: axes[1] === 3 ? [x.shape[0]!, 1, x.shape[1]!, 1] : [x.shape[0]!, 1, 1, x.shape[1]!],
-    });
-  const [query, key] = [spread(queries, [1, 3]), spread(keys, [1, 2])];
-  const compare = (op: string, a: Tensor, b: Tensor) =>
-    emit({ op, inputs: [a, b], type: "bool", shape });
+  const { graph } = keys;
+  const [query, key] = [unsqueeze(queries, [1, 3]), unsqueeze(keys, [1, 2])];
   const past = compare("GreaterOrEqual", query, key);
-  const visible =
-    window === undefined ? past : compare("And", past, compare("Less", query, later(key, window)));
-  return emit({
-    op: "Where",
-    inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
-    shape,
-  });
-}
-
-/** Positions that many tokens later. */
-function later(positions: Tensor, tokens: number): Tensor {
-  const { graph, shape, type } = positions;
-  const count = emit({
-    op: "Cast",
-    inputs: [intVector(graph, [tokens])],
-    attributes: { to: { int: 6 } },
-    type,
-    shape: [1],
-    graph,
-  });
-  return emit({ op: "Add", inputs: [positions, count], type, shape });
+  const inWindow = (size: number) => {
+    const end = elementwise("Add", key, cast(intVector(graph, [size]), key.type));
+    return broadcasting("And", [past, compare("Less", query, end)], "bool");
+  };
+  const visible = window === undefined ? past : inWindow(window);
+  return where(visible, floatVector(graph, [0]), floatVector(graph, [MASKED]));
 }
 
 /** The masks of causal attention for the given number of blocks, from positions [rows, length]. */
 export function blockMasks(positions: Tensor, count: number, window?: number): readonly Tensor[] {
   const length = positions.shape[1]!;
-  const blocks = splitAxis(positions, 1, count);
+  const blocks = split(positions, 1, count);
   return blocks.map((queries, i) =>
-    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count)), window),
+    causalMask(queries, concat(blocks.slice(0, i + 1), 1, part(length, i + 1, count)), window),
   );
 }
 

@@ -1,6 +1,7 @@
 /** Scoring and learning: packs sequences, runs the graphs, accumulates gradients, applies them. */
 import type { Objective, Quantity } from "../../objectives/expression.js";
 import { inputsOf } from "../../objectives/expression-interpret.js";
+import { checkAdamParams, checkInputs, checkSequences } from "../checks.js";
 import {
   type AdamParams,
   type BackwardResult,
@@ -14,8 +15,7 @@ import {
 import { type LoraOptions, trainedSpecs } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { type TensorSpec, tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
-import { checkInputs, checkSequences } from "./checks.js";
+import { adamStep, addArray, squaredNorm } from "./adam.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import type { ModelWeights } from "./model-weights.js";
 import { quantitiesRead } from "./objective-graph.js";
@@ -57,7 +57,7 @@ export function createMoments(trained: readonly TensorSpec[]): Moments {
   return { first: zeros(), second: zeros(), optimSteps: 0 };
 }
 
-export interface Learner {
+export interface WeightLearner {
   /** What has been accumulated since the last optimiser step, by tensor name. */
   readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
@@ -108,7 +108,7 @@ export interface LearnerStart {
 }
 
 /** A learner over these weights and this optimiser state. */
-export function createLearner(start: LearnerStart): Learner {
+export function createWeightLearner(start: LearnerStart): WeightLearner {
   const { config, lora, moments, sessions, replicas, programs = new Map() } = start;
   const parameters = start.weights.trained;
   const hasValues = parameters.tensors.has(VALUE_HEAD);
@@ -159,7 +159,7 @@ export function createLearner(start: LearnerStart): Learner {
     const done = await together(busy.map(({ result }) => result));
     return {
       microBatches: done.flatMap(({ results }, replica) =>
-        results.map((found, i) => ({ packed: busy[replica]!.packed[i]!, found })),
+        results.map((columns, i) => ({ packed: busy[replica]!.packed[i]!, columns })),
       ),
       gradients: done.flatMap(({ gradients: sums }) => sums ?? []),
     };
@@ -176,29 +176,23 @@ export function createLearner(start: LearnerStart): Learner {
   };
   return {
     get gradients() {
-      const found = gradients;
-      if (found === undefined) return new Map();
-      return new Map([...found.sums.tensors].filter(([name]) => found.trained.has(name)));
+      if (gradients === undefined) return new Map();
+      const { sums, trained } = gradients;
+      return new Map([...sums.tensors].filter(([name]) => trained.has(name)));
     },
     forward: async (sequences, weights, options) => {
       checkSequences(sequences, config);
-      const quantities: readonly Quantity[] = [
-        "logprob",
-        ...(options.values ? (["value"] as const) : []),
-        ...(options.entropies ? (["entropy"] as const) : []),
-      ];
+      const quantities: Quantity[] = ["logprob"];
+      if (options.values) quantities.push("value");
+      if (options.entropies) quantities.push("entropy");
       requireValueHead(quantities, hasValues);
       const values = quantities.includes("value");
       // Adapters are merged into the weights that a forward pass reads.
       const weightNames = tensorSpecs(config)
         .map(({ name }) => name)
         .filter((name) => values || name !== VALUE_HEAD);
-      const found = new Map(
-        quantities.map((quantity) => [
-          quantity,
-          sequences.map((s) => new Float32Array(s.ids.length)),
-        ]),
-      );
+      const zeros = () => sequences.map(({ ids }) => new Float32Array(ids.length));
+      const scored = new Map(quantities.map((quantity) => [quantity, zeros()]));
       const { microBatches } = await runMicroBatches(
         sequences,
         { weights, weightNames, trained: [] },
@@ -209,13 +203,13 @@ export function createLearner(start: LearnerStart): Learner {
           return { key, program, feeds };
         },
       );
-      for (const { packed, found: columns } of microBatches)
-        for (const [quantity, arrays] of found)
+      for (const { packed, columns } of microBatches)
+        for (const [quantity, arrays] of scored)
           scatterTargets(packed, columns.get(quantity)!, arrays);
       return sequences.map((_, i) => ({
-        logprobs: found.get("logprob")![i]!,
-        ...(options.entropies ? { entropies: found.get("entropy")![i]! } : {}),
-        ...(options.values ? { values: found.get("value")![i]! } : {}),
+        logprobs: scored.get("logprob")![i]!,
+        entropies: scored.get("entropy")?.[i],
+        values: scored.get("value")?.[i],
       }));
     },
     forwardBackward: async (sequences, objective) => {
@@ -244,11 +238,11 @@ export function createLearner(start: LearnerStart): Learner {
           return { key, program, feeds };
         },
       );
-      for (const { packed, found } of microBatches) {
-        loss += sumOfTargets(packed, found.get("loss")!);
+      for (const { packed, columns } of microBatches) {
+        loss += sumOfTargets(packed, columns.get("loss")!);
         for (const name of Object.keys(metrics))
-          metrics[name]! += sumOfTargets(packed, found.get(metricName(name))!, `metric ${name}`);
-        scatterTargets(packed, found.get("logprob")!, logprobs);
+          metrics[name]! += sumOfTargets(packed, columns.get(metricName(name))!, `metric ${name}`);
+        scatterTargets(packed, columns.get("logprob")!, logprobs);
       }
       // Only now, so that a failed call leaves the gradients unchanged.
       const [first, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
@@ -288,9 +282,9 @@ export function createLearner(start: LearnerStart): Learner {
       );
       return { gradNorm };
     },
-    discardGradients: async () => {
-      return { gradNorm: gradients === undefined ? 0 : await normOf(gradients) };
-    },
+    discardGradients: async () => ({
+      gradNorm: gradients === undefined ? 0 : await normOf(gradients),
+    }),
   };
 }
 

@@ -9,7 +9,7 @@ import {
 import { derivative } from "../../objectives/expression-derivative.js";
 import { type Algebra, interpretAll, quantitiesOf } from "../../objectives/expression-interpret.js";
 import { emit, floatConstant, type Tensor } from "./graph.js";
-import { elementwise, unary } from "./ops.js";
+import { broadcasting, cast, compare, elementwise, shapeOf, unary, where } from "./operators.js";
 
 /** The compiled objective; every tensor is a column [targets, 1]. */
 export interface CompiledObjective {
@@ -40,7 +40,7 @@ export function compileObjective(
     ...Object.values(objective.metrics),
   ];
   const { logprob } = quantities;
-  const size = emit({ op: "Shape", inputs: [logprob], type: "int64", shape: [2] });
+  const size = shapeOf(logprob);
   // A result is always a column, even if it is a plain number, and a new tensor, even if it is an
   // input.
   const columns = interpretAll(expressions, graphAlgebra(quantities, inputs)).map((column) =>
@@ -58,21 +58,20 @@ function graphAlgebra(
   inputs: ReadonlyMap<string, Tensor>,
 ): Algebra<Tensor> {
   const { graph } = quantities.logprob;
-  const constant = (value: number) => floatConstant(graph, value);
-  const named = <T>(found: T | undefined, what: string): T => {
-    if (found === undefined) throw new Error(`the graph has no ${what}`);
-    return found;
+  const present = (tensor: Tensor | undefined, what: string): Tensor => {
+    if (tensor === undefined) throw new Error(`the graph has no ${what}`);
+    return tensor;
   };
   return {
-    constant,
-    input: (name) => named(inputs.get(name), `input ${name}`),
-    quantity: (name) => named(quantities[name], name),
+    constant: (value) => floatConstant(graph, value),
+    input: (name) => present(inputs.get(name), `input ${name}`),
+    quantity: (name) => present(quantities[name], name),
     unary: (op, x) => (op === "stopGradient" ? x : unary(UNARY[op], x)),
     binary: (op, x, y) => {
       switch (op) {
         case "less":
         case "lessEqual":
-          return asNumber(compare(COMPARE[op], x, y));
+          return cast(compare(COMPARE[op], x, y), "float32");
         case "min":
         case "max":
           return choose(op, x, y);
@@ -81,12 +80,10 @@ function graphAlgebra(
       }
     },
     clamp: (x, low, high) => choose("min", choose("max", x, low), high),
-    select: (condition, x, y) =>
-      emit({
-        op: "Where",
-        inputs: [notZero(condition), x, y],
-        shape: widest(condition, x, y),
-      }),
+    select: (condition, x, y) => {
+      const isZero = compare("Equal", condition, floatConstant(graph, 0));
+      return where(unary("Not", isZero), x, y);
+    },
   };
 }
 
@@ -97,23 +94,5 @@ const COMPARE = { less: "Less", lessEqual: "LessOrEqual" } as const satisfies Pa
 >;
 
 function choose(op: "min" | "max", x: Tensor, y: Tensor): Tensor {
-  return emit({ op: op === "min" ? "Min" : "Max", inputs: [x, y], shape: widest(x, y) });
-}
-
-function compare(op: string, x: Tensor, y: Tensor): Tensor {
-  return emit({ op, inputs: [x, y], type: "bool", shape: widest(x, y) });
-}
-
-function asNumber(x: Tensor): Tensor {
-  return emit({ op: "Cast", inputs: [x], attributes: { to: { int: 1 } }, shape: x.shape });
-}
-
-function notZero(x: Tensor): Tensor {
-  const equal = compare("Equal", x, floatConstant(x.graph, 0));
-  return emit({ op: "Not", inputs: [equal], type: "bool", shape: equal.shape });
-}
-
-/** Operands are columns of one length or plain numbers. */
-function widest(...tensors: readonly Tensor[]) {
-  return tensors.reduce((a, b) => (b.shape.length > a.shape.length ? b : a)).shape;
+  return broadcasting(op === "min" ? "Min" : "Max", [x, y], "float32");
 }

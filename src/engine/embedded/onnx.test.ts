@@ -13,7 +13,7 @@ const graph: OnnxGraph = {
     },
   ],
   inputs: [{ name: "x", type: "float32", shape: ["n", 200] }],
-  outputs: [{ name: "y", type: "bool" }],
+  outputs: [{ name: "y", type: "bool", shape: undefined }],
   constants: [{ name: "c", type: "int32", shape: [1], data: Uint8Array.of(1, 2, 3, 4) }],
 };
 

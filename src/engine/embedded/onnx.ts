@@ -30,7 +30,7 @@ export interface OnnxValue {
   readonly name: string;
   readonly type: ElementType;
   /** Left out if even the number of dimensions is to be found out when the graph runs. */
-  readonly shape?: readonly (number | string)[];
+  readonly shape: readonly (number | string)[] | undefined;
 }
 
 /** A constant stored in the model. */
@@ -50,7 +50,8 @@ export interface OnnxGraph {
   readonly constants: readonly OnnxConstant[];
 }
 
-const elementCodes: Readonly<Record<ElementType, number>> = {
+/** The standard's numbers of element types. */
+export const elementCodes: Readonly<Record<ElementType, number>> = {
   float32: 1,
   int32: 6,
   int64: 7,
@@ -59,6 +60,20 @@ const elementCodes: Readonly<Record<ElementType, number>> = {
 
 const opset = 21;
 const irVersion = 9;
+
+/** Numbers of the fields that we write, by message and name as in onnx.proto. */
+const MODEL = { irVersion: 1, producerName: 2, graph: 7, opsetImport: 8 } as const;
+const OPSET = { domain: 1, version: 2 } as const;
+const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 } as const;
+const NODE = { input: 1, output: 2, name: 3, opType: 4, attribute: 5, domain: 7 } as const;
+const ATTRIBUTE = { name: 1, f: 2, i: 3, s: 4, g: 6, ints: 8, type: 20 } as const;
+const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
+const TENSOR = { dims: 1, dataType: 2, name: 8, rawData: 9 } as const;
+const VALUE = { name: 1, type: 2 } as const;
+const TYPE = { tensorType: 1 } as const;
+const TENSOR_TYPE = { elemType: 1, shape: 2 } as const;
+const SHAPE = { dim: 1 } as const;
+const DIMENSION = { value: 1, param: 2 } as const;
 
 /**
  * Where a message is written, from its end to its beginning: the length of a part, which stands before
@@ -82,79 +97,70 @@ export function encodeModel(graph: OnnxGraph): Uint8Array {
 function writeModel(to: Writer, graph: OnnxGraph): void {
   writeDomain(to, "com.microsoft", 1);
   writeDomain(to, "", opset);
-  writePart(to, 7, graph, writeGraph);
-  writePart(to, 2, "pawl", writeText);
-  writeNumber(to, 1, irVersion);
+  writePart(to, MODEL.graph, graph, writeGraph);
+  writePart(to, MODEL.producerName, "pawl", writeText);
+  writeNumber(to, MODEL.irVersion, irVersion);
 }
 
 function writeDomain(to: Writer, domain: string, version: number): void {
   const end = to.at;
-  writeNumber(to, 2, version);
-  writePart(to, 1, domain, writeText);
-  writeHead(to, 8, end);
+  writeNumber(to, OPSET.version, version);
+  writePart(to, OPSET.domain, domain, writeText);
+  writeHead(to, MODEL.opsetImport, end);
 }
 
 function writeGraph(to: Writer, graph: OnnxGraph): void {
-  writeParts(to, 12, graph.outputs, writeValue);
-  writeParts(to, 11, graph.inputs, writeValue);
-  writeParts(to, 5, graph.constants, writeConstant);
-  writePart(to, 2, graph.name, writeText);
-  writeParts(to, 1, graph.nodes, writeNode);
+  writeParts(to, GRAPH.output, graph.outputs, writeValue);
+  writeParts(to, GRAPH.input, graph.inputs, writeValue);
+  writeParts(to, GRAPH.initializer, graph.constants, writeConstant);
+  writePart(to, GRAPH.name, graph.name, writeText);
+  writeParts(to, GRAPH.node, graph.nodes, writeNode);
 }
 
 function writeNode(to: Writer, node: OnnxNode): void {
-  writePart(to, 7, node.domain, writeText);
-  writeParts(to, 5, Object.entries(node.attributes), writeAttribute);
-  writePart(to, 4, node.op, writeText);
+  writePart(to, NODE.domain, node.domain, writeText);
+  writeParts(to, NODE.attribute, Object.entries(node.attributes), writeAttribute);
+  writePart(to, NODE.opType, node.op, writeText);
   // The first output is unique in its graph, so it also names the operator in profiles and errors.
-  writePart(to, 3, node.outputs[0] ?? node.op, writeText);
-  writeParts(to, 2, node.outputs, writeText);
-  writeParts(to, 1, node.inputs, writeText);
+  writePart(to, NODE.name, node.outputs[0] ?? node.op, writeText);
+  writeParts(to, NODE.output, node.outputs, writeText);
+  writeParts(to, NODE.input, node.inputs, writeText);
 }
 
 function writeAttribute(to: Writer, [name, value]: readonly [string, Attribute]): void {
-  if ("float" in value) {
-    writeNumber(to, 20, 1);
-    writeFloat(to, 2, value.float);
-  } else if ("int" in value) {
-    writeNumber(to, 20, 2);
-    writeNumber(to, 3, value.int);
-  } else if ("string" in value) {
-    writeNumber(to, 20, 3);
-    writePart(to, 4, value.string, writeText);
-  } else if ("graph" in value) {
-    writeNumber(to, 20, 5);
-    writePart(to, 6, value.graph, writeGraph);
-  } else {
-    writeNumber(to, 20, 7);
-    writeNumbers(to, 8, value.ints);
-  }
-  writePart(to, 1, name, writeText);
+  const [kind] = Object.keys(value) as [keyof typeof ATTRIBUTE_TYPE];
+  writeNumber(to, ATTRIBUTE.type, ATTRIBUTE_TYPE[kind]);
+  if ("float" in value) writeFloat(to, ATTRIBUTE.f, value.float);
+  else if ("int" in value) writeNumber(to, ATTRIBUTE.i, value.int);
+  else if ("string" in value) writePart(to, ATTRIBUTE.s, value.string, writeText);
+  else if ("graph" in value) writePart(to, ATTRIBUTE.g, value.graph, writeGraph);
+  else writeNumbers(to, ATTRIBUTE.ints, value.ints);
+  writePart(to, ATTRIBUTE.name, name, writeText);
 }
 
 function writeConstant(to: Writer, constant: OnnxConstant): void {
-  writePart(to, 9, constant.data, writeBytes);
-  writePart(to, 8, constant.name, writeText);
-  writeNumber(to, 2, elementCodes[constant.type]);
-  writeNumbers(to, 1, constant.shape);
+  writePart(to, TENSOR.rawData, constant.data, writeBytes);
+  writePart(to, TENSOR.name, constant.name, writeText);
+  writeNumber(to, TENSOR.dataType, elementCodes[constant.type]);
+  writeNumbers(to, TENSOR.dims, constant.shape);
 }
 
 function writeValue(to: Writer, value: OnnxValue): void {
-  writePart(to, 2, value, writeType);
-  writePart(to, 1, value.name, writeText);
+  writePart(to, VALUE.type, value, writeType);
+  writePart(to, VALUE.name, value.name, writeText);
 }
 
 function writeType(to: Writer, value: OnnxValue): void {
   const end = to.at;
-  if (value.shape !== undefined) writePart(to, 2, value.shape, writeShape);
-  writeNumber(to, 1, elementCodes[value.type]);
-  writeHead(to, 1, end);
+  if (value.shape !== undefined) writePart(to, TENSOR_TYPE.shape, value.shape, writeShape);
+  writeNumber(to, TENSOR_TYPE.elemType, elementCodes[value.type]);
+  writeHead(to, TYPE.tensorType, end);
 }
 
 function writeShape(to: Writer, shape: readonly (number | string)[]): void {
-  writeParts(to, 1, shape, (_, size) => {
-    if (typeof size === "number") writeNumber(to, 1, size);
-    else writePart(to, 2, size, writeText);
+  writeParts(to, SHAPE.dim, shape, (_, size) => {
+    if (typeof size === "number") writeNumber(to, DIMENSION.value, size);
+    else writePart(to, DIMENSION.param, size, writeText);
   });
 }
 

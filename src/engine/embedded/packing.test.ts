@@ -1,7 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
-import { attentionBlocks, packSequences, wastedShare } from "./packing.js";
+import { attentionBlocks, type MicroBatch, packSequences } from "./packing.js";
+
+/** Share of the computed tokens that are padding. */
+function wastedShare(
+  lengths: readonly number[],
+  shares: readonly (readonly MicroBatch[])[],
+): number {
+  const computed = shares
+    .flat()
+    .reduce((sum, { length, sequences }) => sum + length * sequences.length, 0);
+  return 1 - lengths.reduce((sum, length) => sum + length, 0) / computed;
+}
 
 const options = { tokensPerMicroBatch: 1024, attentionCost: 0.001, microBatchCost: 32 };
 

@@ -61,17 +61,6 @@ export function packSequences(
   return tried.reduce((best, next) => (next.longest < best.longest ? next : best)).shares;
 }
 
-/** Share of the computed tokens that are padding. */
-export function wastedShare(
-  lengths: readonly number[],
-  shares: readonly (readonly MicroBatch[])[],
-): number {
-  const computed = shares
-    .flat()
-    .reduce((sum, { length, sequences }) => sum + length * sequences.length, 0);
-  return 1 - lengths.reduce((sum, length) => sum + length, 0) / computed;
-}
-
 function costOf(length: number, rows: number, options: PackingOptions): number {
   const blocks = attentionBlocks(length);
   const seen = (length * (blocks + 1)) / (2 * blocks);

@@ -149,13 +149,13 @@ async function runExtend(
   const positions = new Int32Array(rows * length);
   const lastTokens = new Int32Array(rows);
   requests.forEach(({ prompt }, r) => {
-    const known = tokens[r]!;
+    const cached = tokens[r]!;
     for (let i = 0; i < length; i++) {
-      ids[r * length + i] = prompt[known + i] ?? 0;
+      ids[r * length + i] = prompt[cached + i] ?? 0;
       // Padding comes last, so causality alone hides it.
-      positions[r * length + i] = known + i;
+      positions[r * length + i] = cached + i;
     }
-    lastTokens[r] = r * length + prompt.length - known - 1;
+    lastTokens[r] = r * length + prompt.length - cached - 1;
   });
   const size = kvHeads * headSize * kv.capacity;
   const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);

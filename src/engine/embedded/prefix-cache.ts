@@ -27,11 +27,11 @@ export function createPrefixCache(maxBytes: number): PrefixCache {
   };
   return {
     put(handle, row) {
-      const known = caches.get(row.kv);
-      if (known === undefined) {
+      const rows = caches.get(row.kv);
+      if (rows === undefined) {
         caches.set(row.kv, new Map([[handle, row]]));
         bytes += sizeOf(row.kv);
-      } else known.set(handle, row);
+      } else rows.set(handle, row);
       kvOf.set(handle, row.kv);
       while (bytes > maxBytes) evict(caches.keys().next().value!);
     },

@@ -57,10 +57,10 @@ export function createPrefixIndex(): PrefixIndex {
       }
     },
     match(prompts) {
-      const found = new Array<PrefixMatch | undefined>(prompts.length).fill(undefined);
+      const matches = new Array<PrefixMatch | undefined>(prompts.length).fill(undefined);
       const take = (index: number, least: (row: CachedPrefix) => number) => {
         const prompt = prompts[index];
-        if (prompt === undefined || found[index] !== undefined) return;
+        if (prompt === undefined || matches[index] !== undefined) return;
         const signature = signatureOf(prompt);
         let [best, shared] = [undefined as CachedPrefix | undefined, 0];
         for (const row of rows.get(signature) ?? []) {
@@ -69,11 +69,11 @@ export function createPrefixIndex(): PrefixIndex {
         }
         if (best === undefined) return;
         drop(signature, best);
-        found[index] = { replica: best.replica, handle: best.handle, tokens: shared };
+        matches[index] = { replica: best.replica, handle: best.handle, tokens: shared };
       };
       for (const index of prompts.keys()) take(index, ({ ids }) => ids.length);
       for (const index of prompts.keys()) take(index, () => prompts[index]!.length / 2);
-      return found;
+      return matches;
     },
     clear() {
       rows.clear();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import type { Engine, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { type Group, reuseCaches } from "./batching.js";
+import { type RowGroup, reuseCaches } from "./batching.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
 import { copyRows, type KvCache } from "./kv-cache.js";
 import { createPrefixCache } from "./prefix-cache.js";
@@ -121,7 +121,7 @@ it("moves the other rows of a KV cache, or evicts them if all go on together", (
     kv.keys[0]!.fill(7, 2 * 2 * 8 * 8, 3 * 2 * 8 * 8);
     const rows = [0, 1, 2, 3].map((row) => ({ kv, row, tokens: 5 }));
     for (const row of rows) prefixes.put(row.row, row);
-    const groups = [0, 1, 3].map((row): Group => {
+    const groups = [0, 1, 3].map((row): RowGroup => {
       const request = { prompt: draw(7), maxTokens: 1, continued, seed: row };
       return {
         task: { request, first: 0, count: 1, cacheAs: 10 + row },

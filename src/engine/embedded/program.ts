@@ -9,7 +9,8 @@ import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { blockMasks, predict } from "./layers.js";
 import { compileObjective, type Quantities, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
-import { asInt64, multiply, rowsWithNumbers, selectNumbers, selectRows } from "./ops.js";
+import { cast, gather } from "./operators.js";
+import { multiply, nonZeroRows, selectRows } from "./ops.js";
 import { finishGraph, MAX_PLANNED_NODES } from "./scan.js";
 import {
   attend,
@@ -158,7 +159,7 @@ function declareContext(
     config,
     weights: declareWeights(graph, config, valueHead),
     ...declareTables(graph, config),
-    ...(lora && { adapters: declareAdapters(graph, config, lora) }),
+    adapters: lora && declareAdapters(graph, config, lora),
   };
 }
 
@@ -207,7 +208,7 @@ interface States {
 }
 
 function readTokens(context: Context, packed: Packed, blocks: number): States {
-  const positions = asInt64(packed.positions);
+  const positions = cast(packed.positions, "int64");
   const masks = byWindow(context.config, (window) => blockMasks(packed.places, blocks, window));
   const rows = (index: number) => ({ positions, masks: masks(index) });
   const last = context.config.layers - 1;
@@ -231,7 +232,7 @@ function declareTargets(
   { predictors, targets }: Packed,
   { tempered }: MicroBatchShape,
 ): Targets {
-  const places = { predictors: asInt64(predictors), ids: targets };
+  const places = { predictors: cast(predictors, "int64"), ids: targets };
   if (!tempered) return places;
   const inverses = addInput(graph, INVERSE_TEMPERATURES, "float32", ["targets", 1]);
   return { ...places, inverseTemperatures: inverses };
@@ -253,7 +254,7 @@ function score(
   const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
     ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
-    ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
+    value: quantities.includes("value") ? criticValue(context, hidden) : undefined,
   };
 }
 
@@ -267,16 +268,14 @@ function sparseSeeds(
   targets: Targets,
   seeds: ReadonlyMap<Quantity, Tensor>,
 ): ReadonlyMap<Tensor, Tensor> {
-  const rows = rowsWithNumbers([...seeds.values()]);
+  const rows = nonZeroRows([...seeds.values()]);
   const some = {
-    predictors: selectNumbers(targets.predictors, rows),
-    ids: selectNumbers(targets.ids, rows),
+    predictors: gather(targets.predictors, rows),
+    ids: gather(targets.ids, rows),
     ...(targets.inverseTemperatures && {
-      inverseTemperatures: selectNumbers(targets.inverseTemperatures, rows),
+      inverseTemperatures: gather(targets.inverseTemperatures, rows),
     }),
   };
   const columns = score(context, states, some, [...seeds.keys()]);
-  return new Map(
-    [...seeds].map(([name, seed]) => [columns[name]!, selectNumbers(seed, rows)] as const),
-  );
+  return new Map([...seeds].map(([name, seed]) => [columns[name]!, gather(seed, rows)] as const));
 }

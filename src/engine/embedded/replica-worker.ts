@@ -5,19 +5,19 @@ import { threadPort } from "../../thread-calls.js";
 import type { SampleTask } from "./batching.js";
 import { createReplica, type Job, type ReplicaStart } from "./replica.js";
 import { createSessions } from "./sessions.js";
-import { createCopies, type WeightSet } from "./weight-set.js";
+import { privateCopies, type WeightSet } from "./weight-set.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of a replica");
 const replica = createReplica(workerData as ReplicaStart, createSessions(1));
-const copied = createCopies();
+const copied = privateCopies();
 
 serve(threadPort(port), async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await replica.run({ ...job, weights: copied(job.weights) });
     const arrays = [
-      ...result.results.flatMap((found) => [...found.values()]),
+      ...result.results.flatMap((one) => [...one.values()]),
       ...(result.gradients === undefined ? [] : [result.gradients]),
     ];
     return { result, moved: arrays.map((array) => array.buffer) };

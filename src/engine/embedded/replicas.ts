@@ -3,7 +3,7 @@ import type { Caller } from "../../calls.js";
 import { startEngineThread } from "./engine-thread.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";
-import { createMirror, type Mirror } from "./weight-set.js";
+import { type CopyWeights, sharedCopies } from "./weight-set.js";
 
 /**
  * Models up to this size, in bytes, have one replica per thread: 8 million parameters. The products
@@ -24,13 +24,13 @@ export function createReplicas(
 ): readonly Replica[] {
   if (threads === 1 || bytes > MAX_REPLICA_BYTES)
     return [createReplica({ ...model, replicas: 1 }, sessions)];
-  const mirror = createMirror();
+  const share = sharedCopies();
   return Array.from({ length: threads }, () =>
-    threadReplica({ ...model, replicas: threads }, mirror),
+    threadReplica({ ...model, replicas: threads }, share),
   );
 }
 
-function threadReplica(start: ReplicaStart, mirror: Mirror): Replica {
+function threadReplica(start: ReplicaStart, share: CopyWeights): Replica {
   let caller: Caller | undefined;
   const started = () => {
     caller ??= startEngineThread("replica-worker", start);
@@ -38,9 +38,9 @@ function threadReplica(start: ReplicaStart, mirror: Mirror): Replica {
   };
   return {
     run: (job) =>
-      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<JobResult>,
+      started().call("run", [{ ...job, weights: share(job.weights) }]) as Promise<JobResult>,
     sample: (tasks, weights) =>
-      started().call("sample", [tasks, mirror.share(weights)]) as ReturnType<Replica["sample"]>,
+      started().call("sample", [tasks, share(weights)]) as ReturnType<Replica["sample"]>,
     dispose: async () => {
       if (caller === undefined || caller.ended) return;
       await caller.call("dispose", []);

@@ -3,10 +3,10 @@
  * cached.
  */
 
+import { checkRequests } from "../checks.js";
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
-import { checkRequests } from "./checks.js";
 import { createPrefixIndex } from "./prefix-index.js";
 import type { Replica } from "./replica.js";
 import { together } from "./replicas.js";
@@ -60,13 +60,13 @@ export function createRouter(
       const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
       shares.forEach((share, replica) => {
         share.forEach(({ index, task: { first, request, cacheAs } }, i) => {
-          const found = sampled[replica]![i]!;
-          found.forEach((sample, r) => {
+          const drawn = sampled[replica]![i]!;
+          drawn.forEach((sample, r) => {
             samples[index]![first + r] = sample;
           });
           if (cacheAs === undefined) return;
           // The last token was sampled but never read.
-          const ids = [...Array.from(request.prompt), ...found[0]!.tokens.slice(0, -1)];
+          const ids = [...Array.from(request.prompt), ...drawn[0]!.tokens.slice(0, -1)];
           prefixes.insert({ ids, replica, handle: cacheAs });
         });
       });

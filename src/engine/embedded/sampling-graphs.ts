@@ -7,28 +7,20 @@
  * because results are copied: decode returns only the new token's keys and values.
  */
 import { type ModelConfig, windowOf } from "../weights/model-config.js";
+import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
+import { causalMask, logSumExp } from "./layers.js";
 import {
-  addInput,
-  createGraph,
-  emit,
-  emitAll,
-  type Graph,
-  type Shape,
-  shapeTensor,
-  type Tensor,
-} from "./graph.js";
-import { causalMask, logSumExp, softmax } from "./layers.js";
-import {
-  asInt64,
+  cast,
+  concat,
   elementwise,
-  fusedMatmul,
-  linear,
-  reshape,
-  selectRows,
-  sumAxes,
-  transpose,
+  fusedMatMul,
+  matMul,
+  reduce,
+  softmax,
+  splitInto,
   withNumber,
-} from "./ops.js";
+} from "./operators.js";
+import { linear, reshape, selectRows, transpose } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
@@ -85,7 +77,7 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
       Tensor,
     ];
     const caches: Tensor[] = [];
-    const wide = asInt64(positions);
+    const wide = cast(positions, "int64");
     const masks = byWindow(config, (window) => [causalMask(positions, positions, window)]);
     const last = config.layers - 1;
     let x = embed(context, ids);
@@ -95,7 +87,7 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
         masks: masks(index),
         onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
       });
-    const ends = { tokens: asInt64(lastTokens), positions: lastPositions };
+    const ends = { tokens: cast(lastTokens, "int64"), positions: lastPositions };
     const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
     return { states: [], outputs: [residual, attended, ...caches] };
   });
@@ -106,12 +98,12 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
   const hidden = finish(context, finishLayer(context, config.layers - 1, residual!, attended!));
   const inverse = addInput(graph, "inverseTemperature", "float32", ["prompts", 1]);
-  const results = [...distribution(context, hidden, inverse), ...outputs.slice(2)];
-  const names = [
-    ...DISTRIBUTION,
-    ...layersOf(config).flatMap((i) => [cacheNames.promptKeys(i), cacheNames.promptValues(i)]),
-  ];
-  return finishProgram(graph, new Map(names.map((name, i) => [name, results[i]!])));
+  const results = new Map(distribution(context, hidden, inverse));
+  for (const index of layersOf(config)) {
+    results.set(cacheNames.promptKeys(index), outputs[2 + 2 * index]!);
+    results.set(cacheNames.promptValues(index), outputs[3 + 2 * index]!);
+  }
+  return finishProgram(graph, results);
 }
 
 /**
@@ -133,23 +125,15 @@ function lastAttention(
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
   const at = selectRows(normed, ends.tokens);
-  const plain = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const plain = grouped(
+    project(context, index, "query", at, cast(ends.positions, "int64")),
+    config,
+  );
   const q = withNumber("Mul", plain, attentionScale(config));
-  const [rows, , times, size] = q.shape as Shape;
-  const length = positions.shape[1]!;
-  const scores = emit({
-    op: "MatMul",
-    inputs: [q, keys],
-    shape: [rows!, config.kvHeads, times!, length],
-  });
   const mask = causalMask(ends.positions, positions, windowOf(config, index));
-  const weights = softmax(elementwise("Add", scores, mask));
-  const attended = emit({
-    op: "MatMul",
-    inputs: [weights, values],
-    shape: [rows!, config.kvHeads, times!, size!],
-  });
-  return [selectRows(x, ends.tokens), reshape(attended, [rows!, config.heads * config.headSize])];
+  const weights = softmax(elementwise("Add", matMul(q, keys), mask));
+  const attended = reshape(matMul(weights, values), [q.shape[0]!, config.heads * config.headSize]);
+  return [selectRows(x, ends.tokens), attended];
 }
 
 /** Queries of one position [rows, heads, 1, size], grouped by the key-value head they share. */
@@ -174,7 +158,7 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
       ownMask: addInput(graph, names.own, "float32", [1, 1, 1, "own"]),
     };
   });
-  const wide = asInt64(positions);
+  const wide = cast(positions, "int64");
   const results = new Map<string, Tensor>();
   let x = embed(context, reshape(grid, ["batch"]));
   for (const index of layersOf(config)) {
@@ -187,7 +171,7 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
     const attended = attendCaches(graph, config, index, { q, keys, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
-  for (const [name, tensor] of distributionResults(context, finish(context, x), inverse))
+  for (const [name, tensor] of distribution(context, finish(context, x), inverse))
     results.set(name, tensor);
   return finishProgram(graph, results);
 }
@@ -236,64 +220,40 @@ function attendCaches(
       times,
       width,
     ]);
-  const product = (a: Tensor, b: Tensor, shape: Shape) =>
-    emit({ op: "MatMul", inputs: [a, b], shape });
-  const toPrompt = elementwise(
-    "Add",
-    product(byGroup(q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"]),
-    now.promptMask,
-  );
-  const row = (width: string | number): Shape => ["batch", kvHeads, times, width];
-  const toOwn = elementwise(
-    "Add",
-    fusedMatmul(q, ownKeys, { transB: true, positionsFirst: true }, row("own")),
-    now.ownMask,
-  );
-  const toSelf = sumAxes(elementwise("Mul", q, now.keys), [3], row(1), true);
-  const weights = softmax(
-    emit({
-      op: "Concat",
-      inputs: [byRow(toPrompt, "prompt"), toOwn, toSelf],
-      attributes: { axis: { int: 3 } },
-      shape: row("all"),
-    }),
-  );
-  const [onPrompt, onOwn, onSelf] = emitAll({
-    op: "Split",
-    inputs: [weights, shapeTensor(graph, ["prompt", "own", 1])],
-    attributes: { axis: { int: 3 } },
-    shape: row("prompt"),
-    more: [row("own"), row(1)],
-  }) as readonly [Tensor, Tensor, Tensor];
-  const fromPrompt = byRow(
-    product(byGroup(onPrompt, "prompt"), promptValues, ["groups", kvHeads, "sharing", headSize]),
-    headSize,
-  );
-  const fromOwn = fusedMatmul(onOwn, ownValues, { positionsFirst: true }, row(headSize));
+  const toPrompt = elementwise("Add", matMul(byGroup(q, headSize), promptKeys), now.promptMask);
+  const ownScores = fusedMatMul(q, ownKeys, { transB: true, positionsFirst: true });
+  const toOwn = elementwise("Add", ownScores, now.ownMask);
+  const toSelf = reduce("ReduceSum", elementwise("Mul", q, now.keys), [3]);
+  const weights = softmax(concat([byRow(toPrompt, "prompt"), toOwn, toSelf], 3, "all"));
+  const [onPrompt, onOwn, onSelf] = splitInto(weights, 3, ["prompt", "own", 1]) as readonly [
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
+  const fromPrompt = byRow(matMul(byGroup(onPrompt, "prompt"), promptValues), headSize);
+  const fromOwn = fusedMatMul(onOwn, ownValues, { positionsFirst: true });
   const fromSelf = elementwise("Mul", onSelf, now.values);
   const sum = elementwise("Add", elementwise("Add", fromPrompt, fromOwn), fromSelf);
   return reshape(sum, ["batch", config.heads * headSize]);
 }
 
-/** Results that describe the next-token distribution, in the order `distribution` returns them. */
-const DISTRIBUTION = ["probabilities", "logSum", "plainLogSum"] as const;
-
-/** Probabilities at the row's temperature, and log Σ exp of the logits with and without it. */
-function distribution(context: Context, hidden: Tensor, inverse: Tensor): readonly Tensor[] {
-  const logits = linear(hidden, outputWeight(context));
-  const tempered = elementwise("Mul", logits, inverse);
-  const probabilities = softmax(tempered);
-  return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
-}
-
-/** The next-token distribution for some hidden states, as results by name. */
-export function distributionResults(
+/**
+ * The next-token distribution for some hidden states, as results by name: probabilities at the row's
+ * temperature, and log Σ exp of the logits with and without it.
+ */
+export function distribution(
   context: Context,
   hidden: Tensor,
   inverse: Tensor,
 ): readonly (readonly [string, Tensor])[] {
-  const told = distribution(context, hidden, inverse);
-  return DISTRIBUTION.map((name, i) => [name, told[i]!]);
+  const logits = linear(hidden, outputWeight(context));
+  const tempered = elementwise("Mul", logits, inverse);
+  const probabilities = softmax(tempered);
+  return [
+    ["probabilities", probabilities],
+    ["logSum", logSumExp(tempered, probabilities)],
+    ["plainLogSum", logSumExp(logits, softmax(logits))],
+  ];
 }
 
 /** The model's inputs in a sampling graph. */

@@ -1,6 +1,7 @@
 /** Scans: a graph body repeated over the first axis of its inputs, with states carried from item to item. */
-import { addInput, createGraph, emit, freshName, type Graph, type Tensor } from "./graph.js";
+import { addInput, createGraph, freshName, type Graph, type Tensor } from "./graph.js";
 import type { OnnxGraph, OnnxNode, OnnxValue } from "./onnx.js";
+import { unary } from "./operators.js";
 
 /** The results of a scan's body for one item. */
 export interface ScanResult {
@@ -30,7 +31,7 @@ export function scan(
   const made = build(body, bodyStates, bodyItems);
   // A body cannot return its own input unchanged.
   const next = made.states.map((tensor) =>
-    body.inputs.includes(tensor) ? copyOf(tensor) : tensor,
+    body.inputs.includes(tensor) ? unary("Identity", tensor) : tensor,
   );
   const count = items[0]!.shape[0]!;
   const results = [
@@ -53,10 +54,6 @@ export function scan(
     },
   });
   return { states: results.slice(0, states.length), outputs: results.slice(states.length) };
-}
-
-function copyOf(tensor: Tensor): Tensor {
-  return emit({ op: "Identity", inputs: [tensor], type: tensor.type, shape: tensor.shape });
 }
 
 /**
@@ -107,6 +104,6 @@ function inputsOf(node: OnnxNode): readonly string[] {
 }
 
 function describeValue({ name, type, shape }: Tensor, isPlanned: boolean): OnnxValue {
-  const isKnown = isPlanned || shape.every((size) => typeof size === "number");
-  return { name, type, ...(isKnown && { shape }) };
+  const isFixed = shape.every((size) => typeof size === "number");
+  return { name, type, shape: isPlanned || isFixed ? shape : undefined };
 }

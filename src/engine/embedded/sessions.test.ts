@@ -5,9 +5,9 @@ import { trainedSpecs } from "../weights/lora.js";
 import { flatTensors } from "./flat-tensors.js";
 import { addInput, createGraph, emit } from "./graph.js";
 import { initialWeights, presetConfig } from "./init.js";
-import { createLearner, createMoments } from "./learner.js";
+import { createMoments, createWeightLearner } from "./learner.js";
 import { createModelWeights } from "./model-weights.js";
-import { sumAxes } from "./ops.js";
+import { reduce } from "./operators.js";
 import { finishProgram } from "./program.js";
 import { createReplica, type Replica } from "./replica.js";
 import { createSessions, floats } from "./sessions.js";
@@ -19,7 +19,7 @@ it("reports that memory ran out, and keeps working", async () => {
     const column = addInput(graph, "column", "float32", ["n", 1]);
     const row = addInput(graph, "row", "float32", [1, "n"]);
     const product = emit({ op: "MatMul", inputs: [column, row], shape: ["n", "n"] });
-    return finishProgram(graph, new Map([["sum", sumAxes(product, [0, 1], [], false)]]));
+    return finishProgram(graph, new Map([["sum", reduce("ReduceSum", product, [0, 1], false)]]));
   });
   const sum = async (n: number) => {
     const ones = new Float32Array(n).fill(1);
@@ -46,7 +46,7 @@ it("leaves weights and gradients unchanged when a replica fails", async () => {
     run: (job) =>
       failing ? Promise.reject(new EngineError("out of memory while computing")) : replica.run(job),
   };
-  const learner = createLearner({
+  const learner = createWeightLearner({
     config,
     weights: createModelWeights(config, parameters, sessions),
     moments: createMoments(specs),

@@ -50,12 +50,12 @@ export function createSessions(threads: number): Sessions {
   const sessions = new Map<string, Entry>();
   return {
     get: async (key, build, options) => {
-      const found = sessions.get(key);
-      const known = found?.version === options?.version ? found : undefined;
+      const held = sessions.get(key);
+      const isCurrent = held !== undefined && held.version === options?.version;
       // Moved to the end, so that the first one is the least recently used.
       sessions.delete(key);
-      if (known === undefined) await found?.session.release();
-      const entry = known ?? (await compile(build(), threads, options));
+      if (!isCurrent) await held?.session.release();
+      const entry = isCurrent ? held : await compile(build(), threads, options);
       sessions.set(key, entry);
       const large = [...sessions].filter(([, { isLarge }]) => isLarge);
       const [oldest] = large.length > KEPT_LARGE ? large : sessions.size > KEPT ? sessions : [];

@@ -4,7 +4,7 @@ import type { RopeScaling } from "../weights/rope.js";
 import { ropeFrequencies } from "../weights/rope-frequencies.js";
 import { type Feeds, floats } from "./sessions.js";
 
-const known = new Map<string, { readonly cos: Float32Array; readonly sin: Float32Array }>();
+const computed = new Map<string, { readonly cos: Float32Array; readonly sin: Float32Array }>();
 
 /** The tables as graph inputs, for rows up to the given length. */
 export function rotaryTables(config: ModelConfig, length: number): Feeds {
@@ -24,8 +24,8 @@ function tablesFor(
   // Rounded up, so that only a few sizes are ever computed.
   const positions = 2 ** Math.ceil(Math.log2(Math.max(64, length)));
   const key = JSON.stringify([positions, headSize, theta, scaling]);
-  const tables = known.get(key) ?? makeTables(positions, headSize / 2, theta, scaling);
-  known.set(key, tables);
+  const tables = computed.get(key) ?? makeTables(positions, headSize / 2, theta, scaling);
+  computed.set(key, tables);
   const shape = [positions, headSize / 2];
   return { cos: floats(tables.cos, shape), sin: floats(tables.sin, shape) };
 }

@@ -90,9 +90,9 @@ export function declareTables(
 
 /** A weight by name. */
 function weight(weights: Weights, name: string): Tensor {
-  const found = weights.get(name);
-  if (found === undefined) throw new Error(`the graph has no weight ${name}`);
-  return found;
+  const tensor = weights.get(name);
+  if (tensor === undefined) throw new Error(`the graph has no weight ${name}`);
+  return tensor;
 }
 
 /** Everything the layers need besides the tokens. */

@@ -38,12 +38,25 @@ const LANES = 4;
 const TYPES = { i32: 0x7f, f32: 0x7d, v128: 0x7b } as const;
 const SECTIONS = { type: 1, function: 3, memory: 5, export: 7, code: 10 } as const;
 
-export const add = binary(0xe4);
-export const sub = binary(0xe5);
-export const mul = binary(0xe6);
-export const div = binary(0xe7);
+/** Opcodes by their names in the standard; those of vectors follow a prefix. */
+const [LOOP, END, BR_IF] = [0x03, 0x0b, 0x0d] as const;
+const [LOCAL_GET, LOCAL_SET, LOCAL_TEE] = [0x20, 0x21, 0x22] as const;
+const [I32_CONST, I32_LT_U, I32_ADD] = [0x41, 0x49, 0x6a] as const;
+const [VECTOR_PREFIX, V128_LOAD, V128_STORE, F32X4_SPLAT] = [0xfd, 0x00, 0x0b, 0x13] as const;
+const [F32X4_SQRT, F32X4_ADD, F32X4_SUB, F32X4_MUL, F32X4_DIV] = [
+  0xe3, 0xe4, 0xe5, 0xe6, 0xe7,
+] as const;
+/** The type of a block without a result. */
+const EMPTY = 0x40;
+/** Memory is read and written at multiples of 2⁴ bytes. */
+const ALIGNED = 4;
+
+export const add = binary(F32X4_ADD);
+export const sub = binary(F32X4_SUB);
+export const mul = binary(F32X4_MUL);
+export const div = binary(F32X4_DIV);
 /** The square root of each float. */
-export const sqrt = (x: Vector): Vector => [...x, ...vectorCode(0xe3)];
+export const sqrt = (x: Vector): Vector => [...x, ...vectorCode(F32X4_SQRT)];
 
 /** Compiles a loop. Its arithmetic is that of single floats, each operation rounded by itself. */
 export function compileLoop<Array extends string, Scalar extends string>(
@@ -95,10 +108,10 @@ function assemble<Array extends string, Scalar extends string>(
   const code = [
     ...loop.scalars.flatMap((_, i) => [
       ...localGet(1 + i),
-      ...vectorCode(SPLAT),
+      ...vectorCode(F32X4_SPLAT),
       ...localSet(spread + i),
     ]),
-    ...[LOOP, NO_RESULT],
+    ...[LOOP, EMPTY],
     ...before,
     ...stores.flatMap(([name, value]) => [
       ...localGet(place),
@@ -107,7 +120,7 @@ function assemble<Array extends string, Scalar extends string>(
     ]),
     // The next four floats, as long as there are any.
     ...[...localGet(place), I32_CONST, LANES * 4, I32_ADD, LOCAL_TEE, ...leb(place)],
-    ...[...localGet(0), I32_LESS, BRANCH_IF, 0],
+    ...[...localGet(0), I32_LT_U, BR_IF, 0],
     ...[END, END],
   ];
   const body = [
@@ -132,27 +145,20 @@ function assemble<Array extends string, Scalar extends string>(
   ]);
 }
 
-const [LOCAL_GET, LOCAL_SET, LOCAL_TEE] = [0x20, 0x21, 0x22] as const;
-const [LOOP, NO_RESULT, BRANCH_IF, END] = [0x03, 0x40, 0x0d, 0x0b] as const;
-const [I32_CONST, I32_ADD, I32_LESS] = [0x41, 0x6a, 0x49] as const;
-const [VECTOR, VECTOR_LOAD, VECTOR_STORE, SPLAT] = [0xfd, 0x00, 0x0b, 0x13] as const;
-/** Memory is read and written at multiples of 2⁴ bytes. */
-const ALIGNED = 4;
-
 function binary(code: number): (a: Vector, b: Vector) => Vector {
   return (a, b) => [...a, ...b, ...vectorCode(code)];
 }
 
 function vectorCode(code: number): readonly number[] {
-  return [VECTOR, ...leb(code)];
+  return [VECTOR_PREFIX, ...leb(code)];
 }
 
 function load(array: number): readonly number[] {
-  return [...vectorCode(VECTOR_LOAD), ALIGNED, ...leb(array * CHUNK_BYTES)];
+  return [...vectorCode(V128_LOAD), ALIGNED, ...leb(array * CHUNK_BYTES)];
 }
 
 function store(array: number): readonly number[] {
-  return [...vectorCode(VECTOR_STORE), ALIGNED, ...leb(array * CHUNK_BYTES)];
+  return [...vectorCode(V128_STORE), ALIGNED, ...leb(array * CHUNK_BYTES)];
 }
 
 function localGet(local: number): readonly number[] {

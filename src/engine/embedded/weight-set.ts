@@ -11,51 +11,35 @@ export interface WeightSet {
   readonly arrays: Parameters;
 }
 
-/** Keeps a copy of the weights that other threads can read. */
-export interface Mirror {
-  /** The set in shared memory; copied only if its version is new. */
-  share(weights: WeightSet): WeightSet;
-}
+/** The copy of a weight set; made anew only if the version of that name is new. */
+export type CopyWeights = (weights: WeightSet) => WeightSet;
 
-/** An empty mirror. */
-export function createMirror(): Mirror {
-  const shared = new Map<string, WeightSet>();
-  return {
-    share: (weights) => {
-      const known = shared.get(weights.name);
-      if (known?.version === weights.version) return known;
-      const arrays = known?.arrays ?? allocated(weights.arrays);
-      for (const [name, array] of arrays) array.set(weights.arrays.get(name)!);
-      const fresh = { ...weights, arrays };
-      shared.set(weights.name, fresh);
-      return fresh;
-    },
-  };
-}
-
-function allocated(arrays: Parameters): Parameters {
-  return new Map(
-    [...arrays].map(([name, { byteLength }]) => [
-      name,
-      new Float32Array(new SharedArrayBuffer(byteLength)),
-    ]),
-  );
+/** Copies in memory that other threads can read. */
+export function sharedCopies(): CopyWeights {
+  return copies((length) => {
+    const bytes = length * Float32Array.BYTES_PER_ELEMENT;
+    return new Float32Array(new SharedArrayBuffer(bytes));
+  });
 }
 
 /** Private copies of shared weights: ONNX Runtime cannot read shared memory. */
-export function createCopies(): (weights: WeightSet) => WeightSet {
-  const copies = new Map<string, WeightSet>();
+export function privateCopies(): CopyWeights {
+  return copies((length) => new Float32Array(length));
+}
+
+function copies(allocate: (length: number) => Float32Array): CopyWeights {
+  const latest = new Map<string, WeightSet>();
   return (weights) => {
-    const known = copies.get(weights.name);
-    if (known?.version === weights.version) return known;
-    const arrays = new Map(known?.arrays ?? []);
+    const last = latest.get(weights.name);
+    if (last?.version === weights.version) return last;
+    const arrays = new Map(last?.arrays ?? []);
     for (const [name, array] of weights.arrays) {
-      const copy = arrays.get(name) ?? new Float32Array(array.length);
+      const copy = arrays.get(name) ?? allocate(array.length);
       copy.set(array);
       arrays.set(name, copy);
     }
-    const fresh = { ...weights, arrays };
-    copies.set(weights.name, fresh);
-    return fresh;
+    const copied = { ...weights, arrays };
+    latest.set(weights.name, copied);
+    return copied;
   };
 }

@@ -14,14 +14,11 @@ import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { readReply } from "../../http-client.js";
 import { openRegularHandle, readRegularText } from "../../regular-file.js";
-import { EngineError } from "../engine.js";
+import { EngineError, POINTER_FILE } from "../engine.js";
 import { ADAPTER_FILES } from "../weights/adapter.js";
 import { OPTIMIZER_FILE } from "../weights/checkpoint.js";
 import { WEIGHTS_FILE, weightFiles } from "../weights/shards.js";
 import type { Transport } from "./transport.js";
-
-/** The file that stands for weights on a server. */
-export const POINTER_FILE = "remote.json";
 
 const pointerSchema = z.object({
   version: z.literal(1),

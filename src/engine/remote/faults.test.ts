@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { entropy, mul, type Objective } from "../../objectives/expression.js";
-import { crossEntropy, toy } from "../conformance-tools.js";
+import { crossEntropy, toy } from "../conformance-tools-testing.js";
 import type { Engine } from "../engine.js";
 import { shardCheckpoint } from "../weights/shards-testing.js";
 import { testModel, writeTestModel } from "./model-testing.js";

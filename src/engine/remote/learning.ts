@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { expressionsOf, type Objective } from "../../objectives/expression.js";
 import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js";
-import { checkInputs, checkSequences, type Limits } from "../embedded/checks.js";
+import { checkInputs, checkSequences, type Limits } from "../checks.js";
 import {
   type BackwardResult,
   EngineError,
@@ -63,25 +63,21 @@ export async function forward(
           learning.extended ? { mask: maskOf(sequence) } : { weights: maskOf(sequence) },
       ),
       loss_fn: "cross_entropy",
-      ...(learning.extended && { loss_fn_config: { weights, entropies, values } }),
+      loss_fn_config: learning.extended ? { weights, entropies, values } : undefined,
     },
   };
   const outputs = await pass(sequences, async () => learning.read("forward", body, weights));
   return sequences.map((sequence, i) => {
     const mask = maskOf(sequence);
-    const sent = outputs[i];
-    if (sent === undefined) {
-      const nothing = () => new Float32Array(sequence.ids.length);
-      return {
-        logprobs: nothing(),
-        ...(entropies && { entropies: nothing() }),
-        ...(values && { values: nothing() }),
-      };
-    }
+    const output = outputs[i];
+    const column = (what: "logprobs" | "entropies" | "values") =>
+      output === undefined
+        ? new Float32Array(sequence.ids.length)
+        : perToken(output[what], mask, what);
     return {
-      logprobs: perToken(sent.logprobs, mask, "logprobs"),
-      ...(entropies && { entropies: perToken(sent.entropies, mask, "entropies") }),
-      ...(values && { values: perToken(sent.values, mask, "values") }),
+      logprobs: column("logprobs"),
+      entropies: entropies ? column("entropies") : undefined,
+      values: values ? column("values") : undefined,
     };
   });
 }

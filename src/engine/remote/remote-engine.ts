@@ -1,8 +1,7 @@
 /** An engine on another machine: an `Engine` that runs on a server, over HTTP. */
 import { z } from "zod";
 import { keyFrom } from "../../http-client.js";
-import { checkAdamParams } from "../embedded/adam.js";
-import { checkRequests } from "../embedded/checks.js";
+import { checkAdamParams, checkRequests } from "../checks.js";
 import { type Engine, EngineError, type OptimResult } from "../engine.js";
 import { forward, forwardBackward } from "./learning.js";
 import { createPawlModel } from "./pawl-model.js";
@@ -73,7 +72,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
             beta2,
             eps,
             weight_decay: weightDecay,
-            ...(params.gradClipNorm !== undefined && { grad_clip_norm: params.gradClipNorm }),
+            grad_clip_norm: params.gradClipNorm,
           },
           type: "optim_step",
         });

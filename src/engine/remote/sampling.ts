@@ -28,7 +28,7 @@ export async function sampleBatch(
     requests: requests.map((request) => ({
       prompt: tensorOf(request.prompt, "int64", binary),
       num_samples: request.count ?? 1,
-      ...((request.continued ?? false) !== false && { continued: true }),
+      continued: request.continued ? true : undefined,
       sampling_params: {
         ...paramsOf(request),
         top_k: request.topK ?? 0,
@@ -107,7 +107,7 @@ function samplesOf(
     return {
       tokens: sequence.tokens,
       logprobs,
-      ...(sampledLogprobs && { sampledLogprobs }),
+      sampledLogprobs,
       stopReason: sequence.stop_reason === "length" ? "length" : "stop",
     };
   });

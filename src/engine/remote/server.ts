@@ -98,7 +98,7 @@ export async function openSession(
       const { status, body } = await transport.post(
         "retrieve_future",
         { request_id: requestId },
-        { signal: closed.signal, accept: [408], ...(!trusted && { answerMs: POLL_MS }) },
+        { signal: closed.signal, accept: [408], answerMs: trusted ? undefined : POLL_MS },
       );
       // Tinker also says "not yet" in an answer with status 200.
       if (status === 408 || body.type === "try_again") continue;

@@ -90,7 +90,7 @@ export function createTransport(options: TransportOptions): Transport {
       signal,
       repeatable,
       init: request.init,
-      ...(request.receive !== undefined && { receive: request.receive }),
+      receive: request.receive,
       judge: (reply) => {
         const { status, headers, bytes } = reply;
         if (isAnswer(status) || !TRY_AGAIN.includes(status)) return { value: reply };

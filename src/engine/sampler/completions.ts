@@ -8,14 +8,17 @@ import { type Engine, EngineError, type Sample, type SampleRequest } from "../en
 import { knownSampledLogprobs } from "../sampled-logprobs.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
 import { checkReload } from "./reload-check.js";
-import type { Sampler, SamplerPlace } from "./sampler.js";
+import type { RemoteSampler, SamplerPlace } from "./sampler.js";
 import { createWire } from "./wire.js";
 
 /** Concurrent requests: more than servers batch, fewer than they have sockets. */
 const AT_A_TIME = 256;
 
 /** Finds the server; rejects one that does not fit the engine, or cannot reload weights. */
-export async function completionSampler(engine: Engine, place: SamplerPlace): Promise<Sampler> {
+export async function completionSampler(
+  engine: Engine,
+  place: SamplerPlace,
+): Promise<RemoteSampler> {
   const server = await findServer(createWire(place.url, place.retry), place.model);
   const { maxContext, vocabularySize } = engine.capabilities;
   if (server.maxContext < maxContext)
@@ -114,13 +117,12 @@ function sampleOf(
       `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens without one of our stop sequences: check its log, and whether its model's generation_config.json has further stop tokens`,
     );
   const own = logprobs.slice(0, end);
-  const known = knownSampledLogprobs(request, own);
   return {
     tokens: tokens.slice(0, end),
     logprobs: own,
     // A server only returns the model's own log-probabilities; we add only what follows exactly
     // from them.
-    ...(known && { sampledLogprobs: known }),
+    sampledLogprobs: knownSampledLogprobs(request, own),
     stopReason: end === undefined ? "length" : "stop",
   };
 }

@@ -12,7 +12,7 @@ import { createPawlModel } from "../remote/pawl-model.js";
 import type { RemoteModel } from "../remote/remote-model.js";
 import { openSession, serverCapabilities } from "../remote/server.js";
 import { createTransport } from "../remote/transport.js";
-import type { Sampler, SamplerPlace } from "./sampler.js";
+import type { RemoteSampler, SamplerPlace } from "./sampler.js";
 import { createWire, KEY_VARIABLE } from "./wire.js";
 
 /** How far apart log-probabilities of the same weights may be, in nats: wide enough for 16 bits. */
@@ -38,7 +38,10 @@ const isAnswer = (json: unknown): boolean =>
   typeof json === "object" && json !== null && ("supported_models" in json || "pawl" in json);
 
 /** A model of its own on that server, which follows the engine's. */
-export async function engineServerSampler(engine: Engine, place: SamplerPlace): Promise<Sampler> {
+export async function engineServerSampler(
+  engine: Engine,
+  place: SamplerPlace,
+): Promise<RemoteSampler> {
   const { shownUrl } = createWire(place.url);
   const name = `the engine server at ${shownUrl}`;
   if (place.model !== undefined)

@@ -10,7 +10,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { checkRequests } from "../embedded/checks.js";
+import { checkRequests } from "../checks.js";
 import { type Engine, EngineError } from "../engine.js";
 import { completionSampler } from "./completions.js";
 import { engineServerSampler, isEngineServer } from "./engine-server.js";

@@ -22,7 +22,7 @@ interface SampledEngine {
 }
 
 /** A program that samples. */
-export interface Sampler {
+export interface RemoteSampler {
   readonly name: string;
   /** Whether it returns log-probabilities at temperatures other than 1. */
   readonly temperatures: boolean;

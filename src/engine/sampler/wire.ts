@@ -46,7 +46,7 @@ export function createWire(
             ...(body !== undefined && { "content-type": "application/json" }),
             ...(key !== undefined && { authorization: `Bearer ${key}` }),
           },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
+          body: body && JSON.stringify(body),
         }),
         judge: ({ status, bytes }) => ({ value: { status, json: jsonOf(bytes.toString()) } }),
         failed: ({ reason }) =>

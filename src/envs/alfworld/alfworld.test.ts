@@ -122,9 +122,7 @@ describe("the training view", () => {
       expect(copy.step(action)).toEqual(env.step(action));
       expect(copy.admissibleActions!()).toEqual(env.admissibleActions!());
       expect(untouched.admissibleActions!()).toContain(action);
-      if (env.admissibleActions!().length === 0) {
-        env.reset(environment.task(PLAIN));
-      }
+      if (env.admissibleActions!().length === 0) env.reset(environment.task(PLAIN));
     }
   });
 });
@@ -136,9 +134,7 @@ describe("the contract", () => {
     writeGame(solvable, WALKED, shedGame({ walkthrough: WALKTHROUGH }));
     const checks = envChecks(openAlfworld({ data: solvable }));
     expect(checks.length).toBeGreaterThan(10);
-    for (const check of checks) {
-      await expect(check.run(), check.name).resolves.toBeUndefined();
-    }
+    for (const check of checks) await expect(check.run(), check.name).resolves.toBeUndefined();
   });
 });
 
@@ -154,9 +150,7 @@ describe("the expert", () => {
   it("finds its way after other actions", () => {
     const env = start(WALKED);
     const random = createRandom(11);
-    for (let step = 0; step < 25; step++) {
-      env.step(random.pick(env.admissibleActions!()));
-    }
+    for (let step = 0; step < 25; step++) env.step(random.pick(env.admissibleActions!()));
     const copy = env.clone();
     expect(follow(copy)).toEqual(follow(env));
   });

@@ -105,9 +105,8 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     task: lists.task,
     create: () => createEnv(gameOf),
     expert(env: Env) {
-      if (!isAlfworld(env)) {
+      if (!isAlfworld(env))
         throw new EnvError("The alfworld expert plays alfworld environments only, unwrapped.");
-      }
       return env.guide.next();
     },
     unsolvable: (split) => folder.list(split).unsolvable,
@@ -163,9 +162,8 @@ function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
   let episode = from;
   let listed: readonly string[] | undefined;
   const current = (asked: string): Begun => {
-    if (episode === undefined) {
+    if (episode === undefined)
       throw new EnvError(`alfworld: ${asked} was called before reset; call reset(task) first.`);
-    }
     return episode;
   };
   return {
@@ -187,11 +185,10 @@ function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
     step(action): StepResult {
       const now = current("step");
       const { play, guide } = now;
-      if (now.over) {
+      if (now.over)
         throw new EnvError(
           "alfworld: step was called after the episode was over; call reset(task).",
         );
-      }
       const answer = play.step(action);
       const valid = answer.action !== undefined;
       if (answer.action !== undefined) {
@@ -211,9 +208,7 @@ function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
     },
     initialContext: () => initialContext(current("initialContext").play.game),
     clone() {
-      if (episode === undefined) {
-        return createEnv(gameOf);
-      }
+      if (episode === undefined) return createEnv(gameOf);
       const play = episode.play.clone();
       return createEnv(gameOf, { ...episode, play, guide: episode.guide.clone(play) });
     },
@@ -233,9 +228,7 @@ function describe(options: Options): readonly string[] {
   try {
     folder = openGameFolder(data);
   } catch (error) {
-    if (error instanceof EnvError) {
-      return [error.message];
-    }
+    if (error instanceof EnvError) return [error.message];
     throw error;
   }
   const from = options.data === undefined ? "ALFWORLD_DATA" : "the option data";
@@ -254,9 +247,7 @@ function describe(options: Options): readonly string[] {
 function describeSplit(folder: GameFolder, split: string, size: number): readonly string[] {
   const { tasks, unsolvable } = folder.list(split);
   const counts = new Map<string, number>();
-  for (const { type } of tasks) {
-    counts.set(type, (counts.get(type) ?? 0) + 1);
-  }
+  for (const { type } of tasks) counts.set(type, (counts.get(type) ?? 0) + 1);
   const types = [...counts].sort().map(([type, count]) => `${type} ${count}`);
   const left = unsolvable === 0 ? "" : `; ${unsolvable} unsolvable ones left out`;
   const short = tasks.length + unsolvable < size ? `; the full download has ${size}` : "";
@@ -266,9 +257,7 @@ function describeSplit(folder: GameFolder, split: string, size: number): readonl
     try {
       loadGame(gameFile(folder, first.id));
     } catch (error) {
-      if (!(error instanceof EnvError)) {
-        throw error;
-      }
+      if (!(error instanceof EnvError)) throw error;
       lines.push(`${split}: its first game does not load: ${error.message}`);
     }
   }

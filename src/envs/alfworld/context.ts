@@ -23,9 +23,7 @@ const WORDS = {
 export function initialContext(game: Game): string | undefined {
   const { world, names } = game;
   const contains = world.domain.predicateIndex.get(WORDS.contains);
-  if (contains === undefined || world.domain.predicates[contains]!.arity !== 2) {
-    return undefined;
-  }
+  if (contains === undefined || world.domain.predicates[contains]!.arity !== 2) return undefined;
   const contents = new Map<number, number[]>();
   for (const key of world.initial[contains]!) {
     const place = key % world.objects.count;

@@ -16,11 +16,8 @@ export function lowerBound(row: Row, key: number): number {
   let high = row.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (row[middle]! < key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+    if (row[middle]! < key) low = middle + 1;
+    else high = middle;
   }
   return low;
 }
@@ -33,9 +30,7 @@ export function includes(row: Row, key: number): boolean {
 /** The row with a fact added; the same row if it was already there. */
 export function withFact(row: Row, key: number): Row {
   const at = lowerBound(row, key);
-  if (row[at] === key) {
-    return row;
-  }
+  if (row[at] === key) return row;
   const next = row.slice();
   next.splice(at, 0, key);
   return next;
@@ -44,9 +39,7 @@ export function withFact(row: Row, key: number): Row {
 /** The row without a fact; the same row if it was not there. */
 export function withoutFact(row: Row, key: number): Row {
   const at = lowerBound(row, key);
-  if (row[at] !== key) {
-    return row;
-  }
+  if (row[at] !== key) return row;
   const next = row.slice();
   next.splice(at, 1);
   return next;

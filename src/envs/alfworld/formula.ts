@@ -110,9 +110,8 @@ export function readVariables(
 ): { readonly variables: readonly Variable[]; readonly scope: Scope } {
   const slots = new Map(scope.slots);
   const variables = readTypedNames(source, list.items).map(({ word, type }) => {
-    if (!word.text.startsWith("?")) {
+    if (!word.text.startsWith("?"))
       throw fault(source, word.line, `expected a variable such as \`?x\`, found \`${word.text}\``);
-    }
     const slot = scope.counter.next++;
     slots.set(word.text, slot);
     return { name: word.text.slice(1), slot, type };
@@ -125,9 +124,8 @@ function readTerm(reader: Reader, node: Node, scope: Scope): Term {
   const word = expectWord(reader.source, node, node.line, "a variable or a constant");
   if (word.text.startsWith("?")) {
     const slot = scope.slots.get(word.text);
-    if (slot === undefined) {
+    if (slot === undefined)
       throw fault(reader.source, word.line, `the variable \`${word.text}\` is not declared here`);
-    }
     return slot;
   }
   const known = reader.constants.indexOf(word.text);
@@ -145,9 +143,8 @@ export function readAtom(reader: Reader, list: List, scope: Scope, positive: boo
 /** The index of a predicate; throws if it is not declared with this many arguments. */
 export function predicateOf(reader: Reader, head: Word, count: number): number {
   const predicate = reader.predicateIndex.get(head.text);
-  if (predicate === undefined) {
+  if (predicate === undefined)
     throw fault(reader.source, head.line, `unknown construct or predicate \`${head.text}\``);
-  }
   const { arity } = reader.predicates[predicate]!;
   if (count !== arity) {
     const message = `\`${head.text}\` takes ${arity} arguments, found ${count}`;
@@ -160,9 +157,7 @@ export function predicateOf(reader: Reader, head: Word, count: number): number {
 export function readFormula(reader: Reader, node: Node, scope: Scope, positive = true): Formula {
   const { source } = reader;
   const list = expectList(source, node, node.line, "a condition");
-  if (list.items.length === 0) {
-    return { op: positive ? "and" : "or", parts: [] };
-  }
+  if (list.items.length === 0) return { op: positive ? "and" : "or", parts: [] };
   const head = expectWord(source, list.items[0], list.line, "a connective or a predicate");
   const rest = list.items.slice(1);
   const count = (wanted: number) => {

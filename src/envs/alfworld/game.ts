@@ -1,14 +1,11 @@
 /** A game file, parsed and ready to play. Games share memory for what they have in common. */
-
 import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
-import { jsonFault } from "./json.js";
 import { createMemo } from "./memo.js";
-import { nameObjects } from "./names.js";
 import { type Domain, parseDomain, parseProblem } from "./pddl.js";
 import type { Phrase } from "./phrase.js";
-import type { Source } from "./source.js";
+import { jsonFault, type Source } from "./source.js";
 import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
@@ -87,9 +84,8 @@ export function parseGame(file: string, text: string): Game {
     let found = texts.get(schema);
     if (found === undefined) {
       const action = grammar.actions.get(schema.name);
-      if (action === undefined) {
+      if (action === undefined)
         throw new EnvError(`${file}: grammar: there is no \`action ${schema.name} { … }\``);
-      }
       found = { ...action, ...commandCache(world, grammar, schema, action.template) };
       texts.set(schema, found);
     }
@@ -139,19 +135,15 @@ function readFields(file: string, text: string): Readonly<Record<string, unknown
   } catch (error) {
     throw jsonFault({ file, part: "game file", text }, text, 0, error);
   }
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
     throw new EnvError(`${file}: expected a JSON object with a game, found something else`);
-  }
   return { ...parsed };
 }
 
 function readWalkthrough(file: string, value: unknown): readonly string[] | undefined {
-  if (value === undefined || value === null) {
-    return undefined;
-  }
-  if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) {
+  if (value === undefined || value === null) return undefined;
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string"))
     throw new EnvError(`${file}: expected \`walkthrough\` to be a list of commands`);
-  }
   return value;
 }
 
@@ -169,4 +161,32 @@ function objectNames(world: World): readonly string[] {
   });
   const named = nameObjects(names.filter((_, object) => mentioned[object] === 1));
   return names.map((id) => named.get(id) ?? id);
+}
+
+/** Ends the readable part of an id; what follows are coordinates. */
+const SEPARATOR = "_bar_";
+/** The one word that the original adds to a name: an id that contains it is called so. */
+const SUFFIX = "basin";
+
+/**
+ * The names of `ids`, which are sorted: the readable part of the id and a number that counts
+ * downwards, so that the first of a kind has the highest. An id without coordinates is its own
+ * name, followed by a space.
+ */
+export function nameObjects(ids: readonly string[]): ReadonlyMap<string, string> {
+  const kindOf = (id: string) => {
+    const kind = id.slice(0, id.indexOf(SEPARATOR));
+    return id.includes(SUFFIX) ? kind + SUFFIX : kind;
+  };
+  const left = new Map<string, number>();
+  const numbered = ids.filter((id) => id.includes(SEPARATOR));
+  for (const id of numbered) left.set(kindOf(id), (left.get(kindOf(id)) ?? 0) + 1);
+  const names = new Map(ids.map((id) => [id, `${id} `]));
+  for (const id of numbered) {
+    const kind = kindOf(id);
+    const number = left.get(kind)!;
+    left.set(kind, number - 1);
+    names.set(id, `${kind} ${number}`);
+  }
+  return names;
 }

@@ -55,9 +55,7 @@ describe("task lists", () => {
     const orders = Array.from({ length: 20 }, (_, order) => ids({ data, order }, "train").join());
     expect(new Set(orders).size).toBeGreaterThan(1);
     expect(ids({ data, order: 7 }, "train").join()).toBe(orders[7]);
-    for (const order of orders) {
-      expect(order.split(",").sort()).toEqual(ids({ data }, "train"));
-    }
+    for (const order of orders) expect(order.split(",").sort()).toEqual(ids({ data }, "train"));
     expect(() => openAlfworld({ data, types: ["look_only", "fly"] })).toThrow(
       'alfworld has no tasks of type "fly"; it has look_only, water_all',
     );
@@ -97,7 +95,7 @@ describe("a broken game", () => {
     const [broken, whole] = environment.tasks("valid_seen");
     const env = environment.create();
     expect(() => env.reset(broken!)).toThrow(
-      /trial_e.game\.tw-pddl: game file, line 1: this is not valid JSON: the text that starts here is not/,
+      /trial_e.game\.tw-pddl: game file, line 1: this is not valid JSON: /,
     );
     expect(env.reset(whole!)).toBe("There is a crate 2 ahead.");
   });

@@ -45,9 +45,8 @@ export interface GameFolder {
 
 /** Opens a data folder; a folder without games is an `EnvError` that says how to get them. */
 export function openGameFolder(data: string | undefined): GameFolder {
-  if (data === undefined || data === "") {
+  if (data === undefined || data === "")
     throw new EnvError(`alfworld: no data folder is given; ${HOW_TO_GET_DATA}`);
-  }
   const { root, splits } = findSplits(data);
   const lists = new Map<string, SplitList>();
   const list = (split: string): SplitList => {
@@ -89,9 +88,7 @@ function findSplits(data: string): { readonly root: string; readonly splits: rea
   for (const root of [data, ...versions.map((name) => join(data, name))]) {
     const present = folders(root);
     const splits = OFFICIAL_SPLITS.filter((split) => present.includes(split));
-    if (splits.length > 0) {
-      return { root, splits };
-    }
+    if (splits.length > 0) return { root, splits };
   }
   const wanted = `${OFFICIAL_SPLITS.join(", ")}, directly or inside a json_… folder`;
   throw new EnvError(`alfworld: ${data} holds none of the splits ${wanted}; ${HOW_TO_GET_DATA}`);
@@ -115,11 +112,8 @@ function readSplit(root: string, split: string): SplitList {
     for (const trial of [...folders(join(root, split, folder))].sort()) {
       const id = `${split}/${folder}/${trial}`;
       const solvable = saysSolvable(join(root, id, GAME_FILE));
-      if (solvable === false) {
-        unsolvable++;
-      } else if (solvable !== undefined) {
-        tasks.push({ id, split, type: taskType(folder) });
-      }
+      if (solvable === false) unsolvable++;
+      else if (solvable !== undefined) tasks.push({ id, split, type: taskType(folder) });
     }
   }
   return { tasks, unsolvable };

@@ -7,6 +7,7 @@ import { envChecks } from "../conformance.js";
 import type { Env } from "../env.js";
 import { replayFile } from "../replay.js";
 import { type AlfworldEnvironment, openAlfworld } from "./alfworld.js";
+import { findPlan } from "./expert.js";
 import {
   GAMES,
   OFFICIAL_DATA,
@@ -16,7 +17,6 @@ import {
   unpacked,
 } from "./fixtures/official.js";
 import { loadGame } from "./game.js";
-import { findPlan } from "./planner.js";
 import { startPlay } from "./play.js";
 
 const title = officialDataThere ? "" : ` (skipped: no games at ${OFFICIAL_DATA})`;
@@ -36,9 +36,8 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
   });
 
   it("keep the environment contract", async () => {
-    for (const check of envChecks(environment, { tasksPerSplit: 2, steps: 12 })) {
+    for (const check of envChecks(environment, { tasksPerSplit: 2, steps: 12 }))
       await expect(check.run(), check.name).resolves.toBeUndefined();
-    }
   });
 
   it("are listed in full, by split and type", () => {
@@ -70,9 +69,8 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
     expect(["help", ...env.admissibleActions!()].sort()).toEqual(raw.admissible);
     const context = env.initialContext!()!;
     const places = raw.admissible!.filter((command) => command.startsWith("go to "));
-    for (const place of places) {
+    for (const place of places)
       expect(context).toMatch(new RegExp(`(On the ${place.slice(6)},|The ${place.slice(6)} is )`));
-    }
     expect(context.match(/you see /g)).toHaveLength(places.length);
   });
 
@@ -105,9 +103,8 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
       const env = environment.create() as Env;
       env.reset(task);
       let success = false;
-      for (let step = 0; step < environment.stepLimit && !success; step++) {
+      for (let step = 0; step < environment.stepLimit && !success; step++)
         success = env.step(environment.expert!(env)).info.success;
-      }
       expect(success, task.id).toBe(true);
     }
   });
@@ -116,9 +113,8 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
     const tasks = environment.tasks("valid_seen");
     const solved = tasks.filter((task) => {
       const play = startPlay(loadGame(join(data, "json_2.1.1", task.id, "game.tw-pddl")));
-      for (const action of findPlan(play.game.world, play.state) ?? []) {
+      for (const action of findPlan(play.game.world, play.state) ?? [])
         play.step(play.commandFor(action));
-      }
       return play.won;
     });
     expect(solved.length).toBeGreaterThanOrEqual(0.95 * tasks.length);

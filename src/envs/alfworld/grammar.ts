@@ -3,10 +3,9 @@
  * command's template, the feedback and more grammar. A symbol defined again replaces the earlier
  * one.
  */
-import { jsonFault } from "./json.js";
 import { createMemo } from "./memo.js";
 import { type Phrase, PhraseError, parsePhrase, parseQuery, type Query } from "./phrase.js";
-import { excerpt, fault, lineAt, type Source } from "./source.js";
+import { excerpt, fault, jsonFault, lineAt, type Source } from "./source.js";
 
 /** One way to expand a symbol; the first one whose condition has an answer is taken. */
 interface Rule {
@@ -82,12 +81,11 @@ function skipSpace(cursor: Cursor): void {
 
 function expect(cursor: Cursor, mark: string): void {
   const word = nextWord(cursor);
-  if (word !== mark) {
+  if (word !== mark)
     throw here(
       cursor,
       `expected \`${mark}\`, found ${word === undefined ? "the end" : excerpt(word)}`,
     );
-  }
 }
 
 interface Text {
@@ -98,14 +96,11 @@ interface Text {
 function readQuoted(cursor: Cursor, quote: string): Text {
   skipSpace(cursor);
   const { text } = cursor.source;
-  if (!text.startsWith(quote, cursor.at)) {
+  if (!text.startsWith(quote, cursor.at))
     throw here(cursor, `expected a text that starts with ${quote}`);
-  }
   const offset = cursor.at + quote.length;
   const end = text.indexOf(quote, offset);
-  if (end === -1) {
-    throw here(cursor, `the text that starts here is not closed by ${quote}`);
-  }
+  if (end === -1) throw here(cursor, `the text that starts here is not closed by ${quote}`);
   cursor.at = end + quote.length;
   return { text: text.slice(offset, end), offset };
 }
@@ -121,17 +116,14 @@ function readAction(
 ): void {
   const { source } = cursor;
   const name = nextWord(cursor);
-  if (name === undefined || !/^[\w/-]+$/.test(name)) {
+  if (name === undefined || !/^[\w/-]+$/.test(name))
     throw here(cursor, `expected an action's name, found ${excerpt(name ?? "the end")}`);
-  }
   expect(cursor, "{");
   let template: Phrase | undefined;
   let feedback: Phrase | undefined;
   for (;;) {
     const word = nextWord(cursor);
-    if (word === "}") {
-      break;
-    }
+    if (word === "}") break;
     if (word !== "template" && word !== "feedback" && word !== "grammar" && word !== "pddl") {
       const found = excerpt(word ?? "the end");
       throw here(cursor, `expected a field of action \`${name}\` or \`}\`, found ${found}`);
@@ -144,9 +136,7 @@ function readAction(
       feedback = word === "feedback" ? phrase : feedback;
     } else {
       const block = readBlock(cursor);
-      if (word === "grammar") {
-        addRules(source, block, rules);
-      }
+      if (word === "grammar") addRules(source, block, rules);
     }
     expect(cursor, ";");
   }
@@ -166,17 +156,15 @@ function located<Value>(source: Source, offset: () => number, parse: () => Value
   try {
     return parse();
   } catch (error) {
-    if (error instanceof PhraseError) {
+    if (error instanceof PhraseError)
       throw fault(source, lineAt(source.text, offset()), error.message);
-    }
     throw error;
   }
 }
 
 function addRules(source: Source, block: Text, rules: Map<string, readonly Rule[]>): void {
-  for (const [name, defined] of blocks(block.text, () => readRules(source, block))) {
+  for (const [name, defined] of blocks(block.text, () => readRules(source, block)))
     rules.set(name, defined);
-  }
 }
 
 function readRules(source: Source, block: Text): RuleSet {
@@ -199,23 +187,16 @@ function readRules(source: Source, block: Text): RuleSet {
       block.offset + Math.max(0, json.indexOf(JSON.stringify(text), json.indexOf(`"${name}"`)));
     const wrong = (what: string) =>
       fault(source, lineAt(source.text, offsetOf(name)), `symbol \`${name}\`: expected ${what}`);
-    if (!Array.isArray(entries) || entries.length === 0) {
-      throw wrong("a list of rules");
-    }
+    if (!Array.isArray(entries) || entries.length === 0) throw wrong("a list of rules");
     rules.set(
       name,
       entries.map((entry: unknown): Rule => {
         const { rhs, condition } = asRecord(entry);
-        if (typeof rhs !== "string") {
-          throw wrong('a rule with a text `"rhs"`');
-        }
-        if (condition !== undefined && typeof condition !== "string") {
+        if (typeof rhs !== "string") throw wrong('a rule with a text `"rhs"`');
+        if (condition !== undefined && typeof condition !== "string")
           throw wrong('a text as `"condition"`');
-        }
         const phrase = readPhrase(source, rhs, () => offsetOf(rhs));
-        if (condition === undefined || condition === "") {
-          return { condition: undefined, phrase };
-        }
+        if (condition === undefined || condition === "") return { condition: undefined, phrase };
         const parse = () => queries(condition, () => parseQuery(condition));
         return { condition: located(source, () => offsetOf(condition), parse), phrase };
       }),

@@ -65,7 +65,7 @@ function operatorsOf(
   bindings.set(action.arguments);
   const always = ground(precondition, bindings);
   const byNeeds = new Map<string, Operator & { readonly gives: number[] }>();
-  for (const { atom, variables, condition } of schema.effects) {
+  for (const { atom, variables, condition } of schema.effects)
     chooseAll(variables, 0, bindings, () => {
       const needs = all([always, condition ? ground(condition, bindings) : []]);
       if (needs !== undefined) {
@@ -76,7 +76,6 @@ function operatorsOf(
       }
       return false;
     });
-  }
   return byNeeds.values();
 }
 
@@ -90,9 +89,8 @@ function conditionGrounder(
   const view: View = { setting: world, facts: reachable, optimistic: true };
   const any = (ways: readonly Ground[]): Ground => {
     const possible = ways.filter((way) => way !== undefined);
-    if (possible.length < 2 || possible.some((way) => way.length === 0)) {
+    if (possible.length < 2 || possible.some((way) => way.length === 0))
       return possible.find((way) => way.length === 0) ?? possible[0];
-    }
     const either = literals.fresh();
     operators.push(...possible.map((needs) => ({ action: undefined, needs, gives: [either] })));
     return [either];
@@ -128,9 +126,8 @@ function conditionGrounder(
   const groundAtom = (atom: AtomTest, bindings: Int32Array): Ground => {
     const key = factKey(world.objects, atom.terms, bindings);
     const possible = includes(reachable[atom.predicate]!, key);
-    if (!world.fluent[atom.predicate] || !possible) {
+    if (!world.fluent[atom.predicate] || !possible)
       return possible === atom.positive ? [] : undefined;
-    }
     return [literals.id(atom.predicate, key, atom.positive)];
   };
   const groundStep = (step: Program[number], bindings: Int32Array): Ground => {
@@ -146,13 +143,9 @@ function conditionGrounder(
 function all(parts: readonly Ground[]): Ground {
   const literals: number[] = [];
   for (const part of parts) {
-    if (part === undefined) {
-      return undefined;
-    }
+    if (part === undefined) return undefined;
     for (const literal of part) {
-      if (!literals.includes(literal)) {
-        literals.push(literal);
-      }
+      if (!literals.includes(literal)) literals.push(literal);
     }
   }
   return literals;
@@ -190,12 +183,11 @@ function addEffects(world: World, action: Action, rows: readonly Set<number>[]):
   const bindings = new Int32Array(action.schema.slots);
   bindings.set(action.arguments);
   for (const { atom, variables } of action.schema.effects) {
-    if (atom.positive) {
+    if (atom.positive)
       chooseAll(variables, 0, bindings, () => {
         rows[atom.predicate]!.add(factKey(world.objects, atom.terms, bindings));
         return false;
       });
-    }
   }
 }
 
@@ -232,9 +224,7 @@ function createLiterals(world: World): Literals {
           held.push(...ids.filter((id) => id !== undefined));
         }
         for (const [key, id] of absent[predicate]!) {
-          if (!includes(row, key)) {
-            held.push(id);
-          }
+          if (!includes(row, key)) held.push(id);
         }
       }
       return held;

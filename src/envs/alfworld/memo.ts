@@ -8,9 +8,7 @@ export function createMemo<Value>(limit: number): Memo<Value> {
     const value = kept.get(key) ?? make();
     kept.delete(key);
     kept.set(key, value);
-    if (kept.size > limit) {
-      kept.delete(kept.keys().next().value!);
-    }
+    if (kept.size > limit) kept.delete(kept.keys().next().value!);
     return value;
   };
 }

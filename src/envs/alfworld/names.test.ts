@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { nameObjects } from "./names.js";
+import { nameObjects } from "./game.js";
 
 it("numbers the objects of a kind downwards in the order of their ids", () => {
   const ids = [

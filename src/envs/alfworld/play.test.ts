@@ -9,9 +9,7 @@ import type { World } from "./world.js";
 
 function play(...commands: readonly string[]): Play {
   const started = startPlay(parseGame("shed", shedGame()));
-  for (const command of commands) {
-    expect(started.step(command).action, command).toBeDefined();
-  }
+  for (const command of commands) expect(started.step(command).action, command).toBeDefined();
   return started;
 }
 
@@ -59,9 +57,8 @@ describe("a game in play", () => {
 
   it("accepts commands with white space around them and nothing else", () => {
     const started = play();
-    for (const command of ["", "walk", "walk to table 1", "open crate 2", "WALK TO CRATE 1"]) {
+    for (const command of ["", "walk", "walk to table 1", "open crate 2", "WALK TO CRATE 1"])
       expect(started.step(command)).toEqual({ text: NOTHING_HAPPENS, action: undefined });
-    }
     expect(started.step("  walk to crate 1\n").action?.schema.name).toBe("walk");
   });
 
@@ -115,9 +112,7 @@ function bruteForce(world: World, state: State): readonly string[] {
     chooseAll(schema.choices, 0, bindings, () => {
       const values = [...bindings.slice(0, schema.parameters.length)];
       const idle = schema.name === "walk" && values[1] === values[2];
-      if (holds(view, precondition, bindings) && !idle) {
-        found.push(`${schema.name} ${values}`);
-      }
+      if (holds(view, precondition, bindings) && !idle) found.push(`${schema.name} ${values}`);
       return false;
     });
     return found.sort();

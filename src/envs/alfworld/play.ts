@@ -80,9 +80,7 @@ function playFrom(game: Game, start: Moment): Play {
       for (const group of applicableActions(world, moment.state)) {
         for (const action of group) {
           const command = commandFor(action);
-          if (!actions.has(command)) {
-            actions.set(command, action);
-          }
+          if (!actions.has(command)) actions.set(command, action);
         }
       }
       moment.offers.made = { actions, commands: [...actions.keys()].sort() };
@@ -92,9 +90,7 @@ function playFrom(game: Game, start: Moment): Play {
 
   const step = (command: string): Answer => {
     const action = offers().actions.get(command.trim());
-    if (action === undefined) {
-      return { text: NOTHING_HAPPENS, action };
-    }
+    if (action === undefined) return { text: NOTHING_HAPPENS, action };
     const changes = changesOf(world, moment.state, action);
     const state = changeState(world, moment.state, changes);
     const won = goalReached(world, state);

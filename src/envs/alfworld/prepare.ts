@@ -25,18 +25,14 @@ export function prepareTest(
   constants: readonly string[],
 ): Test {
   const resolve = (term: Term): BoundTerm | undefined => {
-    if (term >= 0) {
-      return term;
-    }
+    if (term >= 0) return term;
     const object = setting.objects.index.get(constants[~term]!);
     return object === undefined ? undefined : ~object;
   };
   switch (formula.op) {
     case "atom": {
       const terms = formula.terms.map(resolve);
-      if (terms.every((term) => term !== undefined)) {
-        return { ...formula, terms };
-      }
+      if (terms.every((term) => term !== undefined)) return { ...formula, terms };
       return formula.positive ? NEVER : ALWAYS;
     }
     case "equal": {
@@ -82,9 +78,7 @@ export function prepareProgram(
   const atoms: AtomTest[] = [];
   const conditions: Formula[] = [];
   const declare = (declared: readonly Variable[]) => {
-    for (const variable of declared) {
-      open.set(variable.slot, choice(setting, variable).members);
-    }
+    for (const variable of declared) open.set(variable.slot, choice(setting, variable).members);
   };
   const collect = (part: Formula): void => {
     if (part.op === "and") {
@@ -94,20 +88,15 @@ export function prepareProgram(
       collect(part.body);
     } else if (part.op === "atom" && part.positive) {
       const test = prepareTest(setting, part, constants);
-      if (test.op === "atom") {
-        atoms.push(test);
-      } else {
-        conditions.push(part);
-      }
+      if (test.op === "atom") atoms.push(test);
+      else conditions.push(part);
     } else {
       conditions.push(part);
     }
   };
   declare(variables);
   collect(formula);
-  if ([...open.values()].some(({ objects }) => objects.length === 0)) {
-    return undefined;
-  }
+  if ([...open.values()].some(({ objects }) => objects.length === 0)) return undefined;
   return order(setting, { open, atoms, conditions, constants });
 }
 
@@ -128,9 +117,8 @@ function order(setting: Setting, conjunction: Unordered): Program {
   for (;;) {
     const ready = conditions.filter((each) => [...freeSlots(each)].every((slot) => !isOpen(slot)));
     conditions = conditions.filter((each) => !ready.includes(each));
-    for (const each of ready) {
+    for (const each of ready)
       steps.push({ op: "test", test: prepareTest(setting, each, constants) });
-    }
     const next = best(atoms, (atom) => {
       const unbound = atom.terms.filter(isOpen).length;
       const facts = setting.initial[atom.predicate]!.length;
@@ -143,9 +131,7 @@ function order(setting: Setting, conjunction: Unordered): Program {
     }
     const unchosen = [...open].filter(([slot]) => !bound.has(slot));
     const chosen = best(unchosen, ([, members]) => members.objects.length);
-    if (chosen === undefined) {
-      return steps;
-    }
+    if (chosen === undefined) return steps;
     bound.add(chosen[0]);
     steps.push({ op: "choose", slot: chosen[0], members: chosen[1] });
   }
@@ -177,9 +163,7 @@ function match(
     const binds = term >= 0 && open.has(term) && !bound.has(term);
     leading &&= !binds;
     prefix += leading ? 1 : 0;
-    if (binds) {
-      bound.add(term);
-    }
+    if (binds) bound.add(term);
     const weight = setting.objects.count ** (arity - 1 - at);
     return { term, weight, members: binds ? open.get(term) : undefined };
   });
@@ -190,9 +174,7 @@ function match(
 function freeSlots(formula: Formula, into = new Set<number>()): Set<number> {
   switch (formula.op) {
     case "atom":
-      for (const term of formula.terms) {
-        into.add(term);
-      }
+      for (const term of formula.terms) into.add(term);
       break;
     case "equal":
       into.add(formula.left);
@@ -200,15 +182,11 @@ function freeSlots(formula: Formula, into = new Set<number>()): Set<number> {
       break;
     case "and":
     case "or":
-      for (const part of formula.parts) {
-        freeSlots(part, into);
-      }
+      for (const part of formula.parts) freeSlots(part, into);
       break;
     default:
       freeSlots(formula.body, into);
-      for (const { slot } of formula.variables) {
-        into.delete(slot);
-      }
+      for (const { slot } of formula.variables) into.delete(slot);
   }
   return into;
 }

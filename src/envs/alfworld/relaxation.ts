@@ -26,14 +26,10 @@ export function createEstimator(world: World): (state: State) => Estimate {
   const { operators, goal } = grounding;
   const users: number[][] = Array.from({ length: grounding.literals }, () => []);
   for (const [index, { needs }] of operators.entries()) {
-    for (const literal of needs) {
-      users[literal]!.push(index);
-    }
+    for (const literal of needs) users[literal]!.push(index);
   }
   return (state) => {
-    if (goal === undefined) {
-      return HOPELESS;
-    }
+    if (goal === undefined) return HOPELESS;
     const costs = cheapestWays(grounding, users, goal, state);
     return costs === undefined ? HOPELESS : relaxedPlan(grounding, goal, costs);
   };
@@ -72,17 +68,11 @@ function cheapestWays(
   const fire = (index: number): void => {
     const { action, gives } = operators[index]!;
     const price = Math.min(DEAREST, sum[index]! + (action === undefined ? 0 : 1));
-    for (const literal of gives) {
-      offer(literal, price, index);
-    }
+    for (const literal of gives) offer(literal, price, index);
   };
-  for (const literal of grounding.literalsOf(state)) {
-    offer(literal, 0, -1);
-  }
+  for (const literal of grounding.literalsOf(state)) offer(literal, 0, -1);
   for (const [index, { needs }] of operators.entries()) {
-    if (needs.length === 0) {
-      fire(index);
-    }
+    if (needs.length === 0) fire(index);
   }
   const open = new Set(goal);
   for (let price = 0; price < buckets.length && open.size > 0; price++) {
@@ -94,9 +84,7 @@ function cheapestWays(
         for (const index of users[literal]!) {
           sum[index]! += price;
           missing[index]!--;
-          if (missing[index] === 0) {
-            fire(index);
-          }
+          if (missing[index] === 0) fire(index);
         }
       }
     }
@@ -119,9 +107,7 @@ function relaxedPlan(grounding: Grounding, goal: readonly number[], costs: Costs
     const { action, needs } = operator;
     if (action !== undefined) {
       chosen.add(action);
-      if (needs.every((need) => costs.cost[need] === 0)) {
-        helpful.add(action);
-      }
+      if (needs.every((need) => costs.cost[need] === 0)) helpful.add(action);
     }
     stack.push(...needs);
   }

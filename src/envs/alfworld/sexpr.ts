@@ -42,39 +42,31 @@ export function parseExpression(source: Source): List {
       const end = text.indexOf("\n", at);
       at = end === -1 ? text.length : end;
     } else if (code === 40) {
-      if (root !== undefined && stack.length === 0) {
+      if (root !== undefined && stack.length === 0)
         throw fault(source, line, "expected the end after the first expression, found another `(`");
-      }
-      if (stack.length === DEEPEST) {
+      if (stack.length === DEEPEST)
         throw fault(source, line, `expressions are nested more than ${DEEPEST} deep`);
-      }
       const list: OpenList = { kind: "list", items: [], line };
       stack.at(-1)?.items.push(list);
       root ??= list;
       stack.push(list);
       at++;
     } else if (code === 41) {
-      if (stack.pop() === undefined) {
-        throw fault(source, line, "`)` closes nothing");
-      }
+      if (stack.pop() === undefined) throw fault(source, line, "`)` closes nothing");
       at++;
     } else {
       const start = at;
       at = endOfWord(text, at);
       const parent = stack.at(-1);
-      if (parent === undefined) {
+      if (parent === undefined)
         throw fault(source, line, `expected \`(\`, found the word \`${text.slice(start, at)}\``);
-      }
       parent.items.push({ kind: "word", text: text.slice(start, at), line });
     }
   }
   const open = stack.at(-1);
-  if (open !== undefined) {
+  if (open !== undefined)
     throw fault(source, line, `the text ends inside the list that line ${open.line} opens`);
-  }
-  if (root === undefined) {
-    throw fault(source, line, "expected an expression, found nothing");
-  }
+  if (root === undefined) throw fault(source, line, "expected an expression, found nothing");
   return root;
 }
 
@@ -82,9 +74,7 @@ function endOfWord(text: string, start: number): number {
   let at = start;
   while (at < text.length) {
     const code = text.charCodeAt(at);
-    if (code <= 32 || code === 40 || code === 41 || code === 59) {
-      break;
-    }
+    if (code <= 32 || code === 40 || code === 41 || code === 59) break;
     at++;
   }
   return at;

@@ -90,9 +90,7 @@ export function factKey(
   bindings: Int32Array,
 ): number {
   let key = 0;
-  for (const term of terms) {
-    key = key * objects.count + objectOf(term, bindings);
-  }
+  for (const term of terms) key = key * objects.count + objectOf(term, bindings);
   return key;
 }
 
@@ -101,9 +99,7 @@ export function holds(view: View, test: Test, bindings: Int32Array): boolean {
   switch (test.op) {
     case "atom": {
       const key = factKey(view.setting.objects, test.terms, bindings);
-      if (!test.positive && view.optimistic && view.setting.fluent[test.predicate]) {
-        return true;
-      }
+      if (!test.positive && view.optimistic && view.setting.fluent[test.predicate]) return true;
       return includes(view.facts[test.predicate]!, key) === test.positive;
     }
     case "equal": {
@@ -129,14 +125,10 @@ export function chooseAll(
   found: () => boolean,
 ): boolean {
   const variable = variables[at];
-  if (variable === undefined) {
-    return found();
-  }
+  if (variable === undefined) return found();
   for (const object of variable.members.objects) {
     bindings[variable.slot] = object;
-    if (chooseAll(variables, at + 1, bindings, found)) {
-      return true;
-    }
+    if (chooseAll(variables, at + 1, bindings, found)) return true;
   }
   return false;
 }
@@ -150,18 +142,13 @@ export function search(
   found: () => boolean,
 ): boolean {
   const step = program[at];
-  if (step === undefined) {
-    return found();
-  }
-  if (step.op === "test") {
+  if (step === undefined) return found();
+  if (step.op === "test")
     return holds(view, step.test, bindings) && search(view, program, at + 1, bindings, found);
-  }
   if (step.op === "choose") {
     for (const object of step.members.objects) {
       bindings[step.slot] = object;
-      if (search(view, program, at + 1, bindings, found)) {
-        return true;
-      }
+      if (search(view, program, at + 1, bindings, found)) return true;
     }
     return false;
   }
@@ -172,17 +159,14 @@ export function search(
     if (
       agrees(step, row[index]!, count, bindings) &&
       search(view, program, at + 1, bindings, found)
-    ) {
+    )
       return true;
-    }
   }
   return false;
 }
 
 function range(step: Match, row: Row, bindings: Int32Array): { from: number; to: number } {
-  if (step.prefix === 0) {
-    return { from: 0, to: Number.POSITIVE_INFINITY };
-  }
+  if (step.prefix === 0) return { from: 0, to: Number.POSITIVE_INFINITY };
   let low = 0;
   for (let at = 0; at < step.prefix; at++) {
     const { term, weight } = step.positions[at]!;
@@ -198,9 +182,7 @@ function agrees(step: Match, key: number, count: number, bindings: Int32Array): 
     const { term, weight, members } = positions[at]!;
     const value = Math.floor(key / weight) % count;
     if (members === undefined) {
-      if (objectOf(term, bindings) !== value) {
-        return false;
-      }
+      if (objectOf(term, bindings) !== value) return false;
     } else if (members.rank[value] === -1) {
       return false;
     } else {

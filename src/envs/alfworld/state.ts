@@ -47,22 +47,17 @@ export function findActions(view: View, schema: Schema): readonly Action[] {
   const bindings = new Int32Array(schema.slots);
   const actions: Action[] = [];
   const seen = new Set<number>();
-  for (const program of schema.programs) {
+  for (const program of schema.programs)
     search(view, program, 0, bindings, () => {
       const key = argumentsKey(schema, bindings, schema.positions);
       if (schema.repeats) {
-        if (seen.has(key)) {
-          return false;
-        }
+        if (seen.has(key)) return false;
         seen.add(key);
       }
       const action = actionOf(view, schema, key, bindings);
-      if (action !== undefined) {
-        actions.push(action);
-      }
+      if (action !== undefined) actions.push(action);
       return false;
     });
-  }
   return actions;
 }
 
@@ -90,9 +85,7 @@ function actionOf(
   bindings: Int32Array,
 ): Action | undefined {
   const known = schema.actions.get(key);
-  if (known !== undefined || schema.actions.has(key)) {
-    return known;
-  }
+  if (known !== undefined || schema.actions.has(key)) return known;
   const action: Action = {
     schema,
     arguments: bindings.slice(0, schema.parameters.length),
@@ -130,7 +123,7 @@ export function changesOf(world: World, state: State, action: Action): readonly 
   const view: View = { setting: world, facts: state.facts, optimistic: false };
   const deletions: Change[] = [];
   const additions: Change[] = [];
-  for (const { atom, variables, condition, conditionReads } of schema.effects) {
+  for (const { atom, variables, condition, conditionReads } of schema.effects)
     chooseAll(variables, 0, bindings, () => {
       const real = condition === undefined || holds(view, condition, bindings);
       if (real || conditionReads.size > 0) {
@@ -140,7 +133,6 @@ export function changesOf(world: World, state: State, action: Action): readonly 
       }
       return false;
     });
-  }
   return [...deletions, ...additions];
 }
 
@@ -173,9 +165,8 @@ export function changeState(world: World, state: State, changes: readonly Change
 /** Whether a fact holds, by names; false if the game has no such predicate or object. */
 export function factHolds(world: World, facts: Facts, name: string, objects: readonly number[]) {
   const predicate = world.domain.predicateIndex.get(name);
-  if (predicate === undefined || world.domain.predicates[predicate]!.arity !== objects.length) {
+  if (predicate === undefined || world.domain.predicates[predicate]!.arity !== objects.length)
     return false;
-  }
   const key = objects.reduce((sum, object) => sum * world.objects.count + object, 0);
   return includes(facts[predicate]!, key);
 }

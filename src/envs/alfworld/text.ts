@@ -43,18 +43,14 @@ function wrong(telling: Telling, message: string): EnvError {
 
 function tellSymbol(telling: Telling, name: string, depth: number): string {
   telling.expansions++;
-  if (depth > DEEPEST || telling.expansions > MOST_EXPANSIONS) {
+  if (depth > DEEPEST || telling.expansions > MOST_EXPANSIONS)
     throw wrong(telling, `the symbol \`${name}\` expands without end`);
-  }
   const rules = telling.grammar.rules.get(name);
-  if (rules === undefined) {
-    throw wrong(telling, `unknown symbol \`#${name}#\``);
-  }
+  if (rules === undefined) throw wrong(telling, `unknown symbol \`#${name}#\``);
   const { world, view, bindings } = telling;
   for (const { condition, phrase } of rules) {
-    if (condition === undefined || answer(world, view, condition, bindings, () => true)) {
+    if (condition === undefined || answer(world, view, condition, bindings, () => true))
       return tellPhrase(telling, phrase, depth);
-    }
   }
   throw wrong(telling, `no rule of \`${name}\` applies; one without a condition is missing`);
 }
@@ -62,15 +58,10 @@ function tellSymbol(telling: Telling, name: string, depth: number): string {
 function tellPhrase(telling: Telling, phrase: Phrase, depth: number): string {
   let text = "";
   for (const piece of phrase) {
-    if (piece.op === "literal") {
-      text += piece.text;
-    } else if (piece.op === "symbol") {
-      text += tellSymbol(telling, piece.name, depth + 1);
-    } else if (piece.op === "slot") {
-      text += tellItems(telling, piece, depth).join("");
-    } else {
-      text += tellList(telling, tellItems(telling, piece.slot, depth), depth);
-    }
+    if (piece.op === "literal") text += piece.text;
+    else if (piece.op === "symbol") text += tellSymbol(telling, piece.name, depth + 1);
+    else if (piece.op === "slot") text += tellItems(telling, piece, depth).join("");
+    else text += tellList(telling, tellItems(telling, piece.slot, depth), depth);
   }
   return text;
 }
@@ -80,25 +71,19 @@ function tellItems(telling: Telling, slot: Slot, depth: number): readonly string
   const { value, query } = slot;
   const item = () =>
     value.op === "symbol" ? tellSymbol(telling, value.name, depth + 1) : evaluate(telling, value);
-  if (query === undefined) {
-    return [item()];
-  }
+  if (query === undefined) return [item()];
   const items: string[] = [];
   answer(telling.world, telling.view, query, telling.bindings, () => {
     items.push(item());
     telling.expansions++;
-    if (telling.expansions > MOST_EXPANSIONS) {
-      throw wrong(telling, "a list has no end in sight");
-    }
+    if (telling.expansions > MOST_EXPANSIONS) throw wrong(telling, "a list has no end in sight");
     return false;
   });
   return items;
 }
 
 function tellList(telling: Telling, items: readonly string[], depth: number): string {
-  if (items.length < 2) {
-    return items[0] ?? tellSymbol(telling, LIST_EMPTY, depth + 1);
-  }
+  if (items.length < 2) return items[0] ?? tellSymbol(telling, LIST_EMPTY, depth + 1);
   const separator = items.length > 2 ? tellSymbol(telling, LIST_SEPARATOR, depth + 1) : "";
   const last = tellSymbol(telling, LIST_LAST_SEPARATOR, depth + 1);
   return items.slice(0, -1).join(separator) + last + items.at(-1);
@@ -113,16 +98,12 @@ function evaluate(telling: Telling, expression: Expression): string {
     case "or":
       for (const part of expression.parts) {
         const value = evaluate(telling, part);
-        if (value !== "") {
-          return value;
-        }
+        if (value !== "") return value;
       }
       return "";
     case "attribute": {
       const object = boundTo(telling.bindings, expression.variable);
-      if (object === -1) {
-        throw wrong(telling, `nothing is bound to \`${expression.variable}\``);
-      }
+      if (object === -1) throw wrong(telling, `nothing is bound to \`${expression.variable}\``);
       return attributeOf(telling, object, expression.attribute);
     }
   }
@@ -160,18 +141,13 @@ export function dependenceOf(world: World, grammar: Grammar, phrase: Phrase): De
     if (asked !== undefined) {
       state ||= !isFixed(world, asked);
       for (const { placeholders } of asked) {
-        for (const { name } of placeholders) {
-          names.add(name);
-        }
+        for (const { name } of placeholders) names.add(name);
       }
     }
   };
   const expression = (value: Expression): void => {
-    if (value.op === "attribute") {
-      names.add(value.variable);
-    } else if (value.op !== "text") {
-      value.parts.forEach(expression);
-    }
+    if (value.op === "attribute") names.add(value.variable);
+    else if (value.op !== "text") value.parts.forEach(expression);
   };
   const symbol = (name: string): void => {
     if (!seen.has(name)) {
@@ -184,11 +160,8 @@ export function dependenceOf(world: World, grammar: Grammar, phrase: Phrase): De
   };
   const slot = (each: Slot) => {
     query(each.query);
-    if (each.value.op === "symbol") {
-      symbol(each.value.name);
-    } else {
-      expression(each.value);
-    }
+    if (each.value.op === "symbol") symbol(each.value.name);
+    else expression(each.value);
   };
   const piece = (each: Piece): void => {
     if (each.op === "symbol") {

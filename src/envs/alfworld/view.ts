@@ -107,22 +107,16 @@ export function answer(
   at = 0,
 ): boolean {
   const pattern = query[at];
-  if (pattern === undefined) {
-    return found();
-  }
+  if (pattern === undefined) return found();
   const target = targetOf(world.domain, pattern);
-  if (target.row === -1) {
-    return false;
-  }
+  if (target.row === -1) return false;
   const height = bindings.names.length;
   for (const key of view[target.row]!) {
     const stop =
       agrees(world, target, key, bindings) && answer(world, view, query, bindings, found, at + 1);
     bindings.names.length = height;
     bindings.objects.length = height;
-    if (stop) {
-      return true;
-    }
+    if (stop) return true;
   }
   return false;
 }
@@ -135,14 +129,10 @@ function agrees(world: World, target: Target, key: number, bindings: Bindings): 
   for (let place = 0; place < names.length; place++) {
     const object = Math.floor(key / weight) % count;
     weight /= count;
-    if (typeNumbers[object] !== types[place]) {
-      return false;
-    }
+    if (typeNumbers[object] !== types[place]) return false;
     const known = boundTo(bindings, names[place]!);
     if (known === -1) {
-      if (bindings.objects.includes(object)) {
-        return false;
-      }
+      if (bindings.objects.includes(object)) return false;
       bindings.names.push(names[place]!);
       bindings.objects.push(object);
     } else if (known !== object) {

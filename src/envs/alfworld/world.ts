@@ -66,14 +66,11 @@ const LARGEST = Number.MAX_SAFE_INTEGER;
 export function buildWorld(domain: Domain, problem: Problem, source: Source): World {
   const objects = numberObjects(domain, problem);
   const widest = Math.max(0, ...domain.predicates.map(({ arity }) => arity));
-  if (objects.count ** widest > LARGEST) {
+  if (objects.count ** widest > LARGEST)
     throw fault(source, 1, `${objects.count} objects are too many for ${widest} arguments`);
-  }
   const fluent = domain.predicates.map(() => false);
   for (const { effects } of domain.actions) {
-    for (const { atom } of effects) {
-      fluent[atom.predicate] = true;
-    }
+    for (const { atom } of effects) fluent[atom.predicate] = true;
   }
   const initial = initialFacts(domain, problem, objects, source);
   const setting: Setting = { objects, fluent, initial };
@@ -91,9 +88,8 @@ function initialFacts(domain: Domain, problem: Problem, objects: Objects, source
     let key = 0;
     for (const name of names) {
       const object = objects.index.get(name);
-      if (object === undefined) {
+      if (object === undefined)
         throw fault(source, line, `\`${name}\` is not among the problem's objects`);
-      }
       key = key * objects.count + object;
     }
     rows[predicate]!.push(key);
@@ -115,9 +111,8 @@ function buildSchema(
   const choices = action.parameters.map(({ slot, type }) => {
     return { slot, members: setting.objects.ofType(type) };
   });
-  if (choices.reduce((product, { members }) => product * members.objects.length, 1) > LARGEST) {
+  if (choices.reduce((product, { members }) => product * members.objects.length, 1) > LARGEST)
     throw fault(source, 1, `action \`${action.name}\` has too many parameters for the objects`);
-  }
   const { precondition } = action;
   const cases = precondition.op === "or" ? precondition.parts : [precondition];
   const programs = cases
@@ -150,9 +145,7 @@ function buildSchema(
     required,
     precondition: () => prepareTest(setting, precondition, constants),
     mayBeIdle: effects.every((effect) => {
-      if (effect.condition !== undefined) {
-        return false;
-      }
+      if (effect.condition !== undefined) return false;
       const { predicate, positive } = effect.atom;
       return !positive || required.some((atom) => atom.predicate === predicate && atom.positive);
     }),
@@ -190,15 +183,11 @@ function hasInnerVariables(formula: Formula): boolean {
 /** The predicates in a condition that some action changes. */
 function fluentsOf(setting: Setting, formula: Formula, into = new Set<number>()): Set<number> {
   if (formula.op === "atom") {
-    if (setting.fluent[formula.predicate]) {
-      into.add(formula.predicate);
-    }
+    if (setting.fluent[formula.predicate]) into.add(formula.predicate);
   } else if ("body" in formula) {
     fluentsOf(setting, formula.body, into);
   } else if ("parts" in formula) {
-    for (const part of formula.parts) {
-      fluentsOf(setting, part, into);
-    }
+    for (const part of formula.parts) fluentsOf(setting, part, into);
   }
   return into;
 }

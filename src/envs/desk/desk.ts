@@ -7,18 +7,37 @@
  * `case.ts` says what the splits are.
  */
 import { z } from "zod";
+import type { EnvPrompt } from "../../text/env-prompt.js";
 import type { ToolCall } from "../../text/tool.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type StepResult, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import type { ToolEnv, ToolEnvironment } from "../tool-env.js";
 import { act, possibleCalls, sights } from "./act.js";
-import { type Case, drawCase, type Level, levels, type Split, splitSizes, typeOf } from "./case.js";
-import { describeStart, goalOf } from "./context.js";
+import {
+  type Case,
+  drawCase,
+  kindsOf,
+  type Level,
+  levels,
+  type RequestKind,
+  type Rules,
+  requestKinds,
+  type Split,
+  splitSizes,
+  typeOf,
+} from "./case.js";
 import { expertCall } from "./expert.js";
-import { deskPrompt } from "./prompt.js";
-import { grant, isKnown, rightOutcome } from "./rules.js";
-import { copyState, type DeskState, initialState, sameRecords } from "./state.js";
+import { grant, isKnown, POSTCODE_RULE, rightOutcome, ruleText } from "./rules.js";
+import {
+  copyState,
+  type DeskState,
+  describeCustomer,
+  describeOrder,
+  describeProduct,
+  initialState,
+  sameRecords,
+} from "./state.js";
 import { irreversibleTools, toolsOf } from "./tools.js";
 
 const deskOptions = z.strictObject({
@@ -74,6 +93,7 @@ function open({ level, seed }: Settings): ToolEnvironment {
     name: "desk",
     ...lists,
     stepLimit: stepLimits[level],
+    madeUp: true,
     maxReturn: 1,
     prompt: deskPrompt(level),
     create: () => createEnv(caseOf, level, undefined),
@@ -152,5 +172,57 @@ function closed(state: DeskState, outcome: string): StepResult {
     reward: success ? 1 : 0,
     done: true,
     info: { valid: true, success },
+  };
+}
+
+const wants: Readonly<Record<RequestKind, (order: string) => string>> = {
+  cancel: (order) => `wants to cancel ${order}`,
+  return: (order) => `wants to return ${order}`,
+  broken: (order) => `got a broken product with ${order}`,
+  address: (order) => `wants ${order} sent to another address`,
+  exchange: (order) => `wants another colour in ${order}`,
+  late: (order) => `still waits for ${order}`,
+};
+
+/** What the customer comes with; the easy level says which order. */
+function goalOf({ level, customer, orders, requests }: Case): string {
+  const parts = requests.map(({ kind, order }) =>
+    wants[kind](level === "easy" ? `order #${orders[order]!.number}` : "an order"),
+  );
+  return `${level === "easy" ? "The customer" : `Customer #${customer.number}`} ${parts.join(" and ")}.`;
+}
+
+/** Everything that lookups and questions would show. */
+function describeStart(start: Case): string {
+  const state = initialState(start);
+  const { orders, products, requests, rules, saidPostcode } = start;
+  const said = requests.map(({ kind, order, address, wish }) => {
+    const more = address ?? (wish === undefined ? "" : products[wish]!.colour);
+    return `${kind} order #${orders[order]!.number}${more === "" ? "" : `, ${more}`}`;
+  });
+  return [
+    describeCustomer(state),
+    ...orders.map((_, at) => describeOrder(state, at)),
+    ...products.map((_, at) => describeProduct(state, at)),
+    ...(start.level === "easy" ? [] : requestKinds.map((topic) => ruleText(topic, rules))),
+    `The customer wants: ${said.join("; ")}. The customer knows: postcode ${saidPostcode}.`,
+  ].join("\n");
+}
+
+/** The numbers in the rules of the easy level. */
+const EASY: Rules = { returnDays: 30, lateDays: 7, credit: 5 };
+
+/** The words of a level. */
+function deskPrompt(level: Level): EnvPrompt {
+  const rules =
+    level === "easy"
+      ? `These are the rules. ${kindsOf(level)
+          .map((topic) => ruleText(topic, EASY))
+          .join(" ")}`
+      : "The rules differ from shop to shop: read those that you need. Ask the customer what only the customer knows.";
+  return {
+    instructions: `You work at the desk of a shop and call its tools. Look up the orders that a case is about, do what the shop's rules demand and nothing else, then close the case. ${rules}${level === "hard" ? ` ${POSTCODE_RULE}` : ""}`,
+    advice: "First reason step by step about what the rules demand",
+    history: "all",
   };
 }

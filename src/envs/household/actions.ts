@@ -41,17 +41,15 @@ export function act(state: HouseState, command: string): Outcome {
       return verb === "look" ? done(describeHouse(state)) : unknown;
     case 3: {
       if (verb === "inspect") return inspect(state, readObject(second, third));
-      if (verb === "open" || verb === "close") {
+      if (verb === "open" || verb === "close")
         return moveDoor(state, verb, readPlace(second, third));
-      }
       return unknown;
     }
     case 4: {
       const place = readPlace(third, fourth);
       if (verb === "go" && second === "to") return goTo(state, place);
-      if (verb === "switch" && (second === "on" || second === "off")) {
+      if (verb === "switch" && (second === "on" || second === "off"))
         return switchLamp(state, second, place);
-      }
       return unknown;
     }
     case 6: {
@@ -60,9 +58,8 @@ export function act(state: HouseState, command: string): Outcome {
       if (verb === "take" && fourth === "from") return take(state, object, place);
       if (fourth !== "in" && fourth !== "on") return unknown;
       if (verb === "put") return put(state, object, fourth, place);
-      if (verb === "wash" || verb === "heat" || verb === "cool") {
+      if (verb === "wash" || verb === "heat" || verb === "cool")
         return treat(state, verb, object, fourth, place);
-      }
       return unknown;
     }
     default:
@@ -176,17 +173,13 @@ function treat(
   const problem =
     outOfReach(state, place) ?? notHeld(state, object) ?? misplaced(preposition, place);
   if (problem !== undefined) return problem;
-  if (place.kind.service !== treatment) {
+  if (place.kind.service !== treatment)
     return refused(`You cannot ${treatment} things ${place.inside}.`);
-  }
-  if (!takesTreatment(object, treatment)) {
-    return refused(`You cannot ${treatment} ${object.name}.`);
-  }
+  if (!takesTreatment(object, treatment)) return refused(`You cannot ${treatment} ${object.name}.`);
   if (!isAccessible(state, state.at)) return refused(`The ${place.name} is closed.`);
   const adjective = adjectives[treatment];
-  if (isTreated(state, state.held, treatment)) {
+  if (isTreated(state, state.held, treatment))
     return refused(`The ${object.name} is already ${adjective}.`);
-  }
   let marked = (state.marked[state.held] as number) | marks[treatment];
   if (treatment === "heat") marked &= ~marks.cool;
   if (treatment === "cool") marked &= ~marks.heat;
@@ -200,9 +193,8 @@ function switchLamp(state: HouseState, way: "on" | "off", place: PlaceName | und
   if (problem !== undefined) return problem;
   if (place.kind.service !== "light") return refused(`The ${place.name} has no switch.`);
   const bit = 1 << state.at;
-  if (((state.lit & bit) !== 0) === (way === "on")) {
+  if (((state.lit & bit) !== 0) === (way === "on"))
     return refused(`The ${place.name} is already ${way}.`);
-  }
   state.lit ^= bit;
   return done(`The ${place.name} is ${way} now.`);
 }
@@ -239,9 +231,8 @@ export function admissible(state: HouseState): string[] {
   if (place?.kind.service === "light") commands.push(lit ? place.switchOff : place.switchOn);
   if (usable && object === undefined) {
     for (let o = 0; o < state.where.length; o++) {
-      if (state.where[o] === at) {
+      if (state.where[o] === at)
         commands.push(`take ${(house.objects[o] as ObjectName).name} from ${place.name}`);
-      }
     }
   }
   if (usable && object !== undefined) addTreatment(state, commands, "wash", object, place);

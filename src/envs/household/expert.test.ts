@@ -70,11 +70,10 @@ describe("the expert", () => {
     [4, 24, 24],
   ])("solves houses of %i rooms, %i receptacles and %i objects", (rooms, receptacles, objects) => {
     for (const split of splits) {
-      for (let index = 0; index < 120; index++) {
+      for (let index = 0; index < 120; index++)
         expect(
           solve(start(split, index, { ...defaults, rooms, receptacles, objects })),
         ).toBeLessThan(20);
-      }
     }
   });
 
@@ -146,10 +145,9 @@ const stateAfterRandomSteps = fc
 describe("the seeker", () => {
   it.each(splits)("solves the tasks of %s, in more steps than the expert", (split) => {
     let more = 0;
-    for (let index = 0; index < 600; index++) {
+    for (let index = 0; index < 600; index++)
       more +=
         solve(start(split, index, defaults), seekerCommand) - solve(start(split, index, defaults));
-    }
     expect(more / 600).toBeGreaterThan(2);
   });
 

@@ -65,9 +65,8 @@ function trips(state: HouseState, isKnown: (object: number) => boolean): Trip[] 
     const treated =
       service !== undefined && service !== "light" && isTreated(state, object, service);
     // Objects that are at their goal and need nothing more are already done.
-    if (targets.includes(state.where[object] as number) && (treated || service === undefined)) {
+    if (targets.includes(state.where[object] as number) && (treated || service === undefined))
       continue;
-    }
     for (const place of treated ? [-1] : services) {
       for (const target of targets) result.push({ object, service: place, target });
     }
@@ -143,18 +142,16 @@ function stepOf(state: HouseState, trip: Trip): string {
     return place(p).kind.opens && !isAccessible(state, p) ? place(p).open : undefined;
   };
   if (held !== trip.object) {
-    if (held >= 0 && at >= 0 && isAccessible(state, at)) {
+    if (held >= 0 && at >= 0 && isAccessible(state, at))
       return `put ${object(held).name} ${place(at).inside}`;
-    }
     const source = state.where[trip.object] as number;
     return reach(source) ?? `take ${object(trip.object).name} from ${place(source).name}`;
   }
   const { name } = object(held);
   if (trip.service >= 0) {
     const service = place(trip.service);
-    if (service.kind.service !== "light") {
+    if (service.kind.service !== "light")
       return reach(trip.service) ?? `${service.kind.service} ${name} ${service.inside}`;
-    }
     const lit = (state.lit & (1 << trip.service)) !== 0;
     return reach(trip.service) ?? (lit ? `inspect ${name}` : service.switchOn);
   }

@@ -24,11 +24,10 @@ const tested = houses("test_unseen");
 /** Which object kinds start at which place kinds. */
 function placements(list: readonly House[]): Set<string> {
   const found = new Set<string>();
-  for (const { objects, places, start } of list) {
+  for (const { objects, places, start } of list)
     objects.forEach(({ kind }, o) => {
       found.add(`${kind.name} ${places[start[o]!]!.kind.name}`);
     });
-  }
   return found;
 }
 
@@ -178,13 +177,12 @@ describe("generated houses", () => {
     [4, 24, 24],
   ])("can be made with %i rooms, %i receptacles and %i objects", (rooms, receptacles, objects) => {
     for (const split of splits) {
-      for (const house of houses(split, 60, { ...defaults, rooms, receptacles, objects })) {
+      for (const house of houses(split, 60, { ...defaults, rooms, receptacles, objects }))
         expect([house.rooms.length, house.places.length, house.objects.length]).toEqual([
           rooms,
           receptacles,
           objects,
         ]);
-      }
     }
   });
 });

@@ -326,9 +326,8 @@ function goalSentence(family: Family, object: number, place: number): string {
   const target = placeKinds[place];
   const where = `${target?.preposition} a ${target?.name}`;
   const service = serviceOf(family);
-  if (service !== undefined && service !== "light") {
+  if (service !== undefined && service !== "light")
     return `Put a ${adjectives[service]} ${thing} ${where}.`;
-  }
   return family === "pick_two"
     ? `Put ${a} ${thing} and another ${thing} ${where}.`
     : `Put ${a} ${thing} ${where}.`;

@@ -8,6 +8,7 @@
  * drawn the same way as `valid_unseen`: choose settings on one, report on the other.
  */
 import { z } from "zod";
+import { createRandom, mixSeed } from "../../random.js";
 import { defineEnv } from "../define-env.js";
 import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
@@ -22,7 +23,6 @@ import {
   type Split,
   splitSizes,
 } from "./house.js";
-import { drawLabels, type Noise, noiseKinds } from "./noise.js";
 import { housePrompt } from "./prompt.js";
 import {
   copyState,
@@ -33,6 +33,32 @@ import {
   type HouseState,
   initialState,
 } from "./state.js";
+
+/** Which noise observations carry. */
+const noiseKinds = ["off", "ids", "brands", "all"] as const;
+type Noise = (typeof noiseKinds)[number];
+
+const firstSyllables = "Bel Dor Fen Gal Jun Kor Lum Mer Nov Pel Ros Tav".split(" ");
+const lastSyllables = "ano dex ella go ira lux mo nix ora tek una vio".split(" ");
+
+/** The number of different ids, so that a word-level vocabulary of them stays finite. */
+const idCount = 1_000;
+
+/**
+ * What observations call each object of a house in one episode: the name alone, or with a
+ * brand-like word before it (one of 144) and an id after it (#0 to #999), both drawn from the
+ * episode's seed.
+ */
+function drawLabels(house: House, noise: Noise, seed: number): readonly string[] {
+  if (noise === "off") return house.objects.map((object) => object.name);
+  const random = createRandom(mixSeed("household noise", seed));
+  return house.objects.map(({ name }) => {
+    const brand = `${random.pick(firstSyllables)}${random.pick(lastSyllables)}`;
+    const id = random.int(idCount);
+    if (noise === "ids") return `${name} #${id}`;
+    return noise === "brands" ? `${brand} ${name}` : `${brand} ${name} #${id}`;
+  });
+}
 
 const stepLimit = 50;
 const successReward = 10;
@@ -68,18 +94,16 @@ const householdOptions = z
     const refuse = (key: string, message: string) =>
       context.addIssue({ code: "custom", path: [key], message });
     const { rooms, receptacles, objects } = options;
-    if (receptacles < 3 * rooms || receptacles > 6 * rooms) {
+    if (receptacles < 3 * rooms || receptacles > 6 * rooms)
       refuse(
         "receptacles",
         `expected ${3 * rooms} to ${6 * rooms} receptacles for rooms: ${rooms}, got ${receptacles}`,
       );
-    }
-    if (objects > 2 * receptacles) {
+    if (objects > 2 * receptacles)
       refuse(
         "objects",
         `expected at most ${2 * receptacles} objects for receptacles: ${receptacles}, got ${objects}`,
       );
-    }
     const twice = options.families.find((family, at) => options.families.indexOf(family) < at);
     if (twice !== undefined) refuse("families", `"${twice}" is listed twice; list each once`);
   });
@@ -129,6 +153,7 @@ function open(settings: Settings): Environment {
     name: "household",
     ...lists,
     stepLimit,
+    madeUp: true,
     maxReturn: successReward,
     whiteSpace: "collapse",
     prompt: housePrompt,
@@ -162,9 +187,8 @@ function createEnv(
   let over = startedOver;
   let commands: readonly string[] | undefined;
   const current = (asked: string): HouseState => {
-    if (state === undefined) {
+    if (state === undefined)
       throw new EnvError(`household: ${asked} was called before reset; call reset(task) first.`);
-    }
     return state;
   };
   return {
@@ -186,11 +210,10 @@ function createEnv(
     },
     step(action): StepResult {
       const now = current("step");
-      if (over) {
+      if (over)
         throw new EnvError(
           "household: step was called after the episode was over; call reset(task).",
         );
-      }
       const { valid, text } = act(now, action.trim());
       const observation = `${text} ${describeHand(now)}`;
       if (!valid) return { observation, reward: 0, done: false, info: infos.invalid };

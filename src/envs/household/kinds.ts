@@ -100,15 +100,16 @@ function weights(text: string): readonly number[] {
  */
 const astray = 0.6;
 
-function object(name: string, abilities: string, often: string, rarely: string): ObjectKind {
+function readObjectKind(row: string): ObjectKind {
+  const [name = "", abilities = "", often = "", rarely = ""] = row
+    .split("|")
+    .map((cell) => cell.trim());
   const words = abilities.split(" ");
   const usual = weights(often);
   const unusual = weights(rarely);
   return {
     name,
-    treatments: (["wash", "heat", "cool"] as const).filter((treatment) =>
-      words.includes(treatment),
-    ),
+    treatments: (["wash", "heat", "cool"] as const).filter((one) => words.includes(one)),
     inspected: words.includes("inspect"),
     usual,
     unusual,
@@ -121,121 +122,39 @@ function object(name: string, abilities: string, often: string, rarely: string):
 }
 
 /**
- * All kinds of objects, sorted by name: treatments, usual and unusual places.
+ * All kinds of objects, sorted by name: what is done with them, usual and unusual places.
  *
  * What is unusual for one object is usual for similar ones, so that something transfers from train
  * to valid_unseen: an agent that has searched drawers for tomatoes may do so for apples.
  */
-export const objectKinds: readonly ObjectKind[] = [
-  object(
-    "apple",
-    "wash heat cool",
-    "fridge 4, counter 3, table 2, shelf, desk, box",
-    "cabinet, sink, drawer, chair",
-  ),
-  object(
-    "book",
-    "inspect",
-    "shelf 5, desk 3, bed 2, table, box",
-    "sofa, chair, drawer, cabinet, wardrobe",
-  ),
-  object(
-    "bottle",
-    "wash cool",
-    "fridge 3, shelf 3, counter 2, tub, desk",
-    "cabinet, table, sink, box, basket",
-  ),
-  object(
-    "bowl",
-    "wash heat cool",
-    "cabinet 4, counter 2, table 2, fridge, desk",
-    "shelf, sink, drawer, chair",
-  ),
-  object(
-    "bread",
-    "heat cool",
-    "counter 4, table 3, cabinet 2, drawer, chair",
-    "fridge, shelf, desk, box",
-  ),
-  object("cloth", "wash", "basket 4, sink 2, drawer 2, counter, tub", "cabinet, shelf, chair, box"),
-  object(
-    "egg",
-    "heat cool",
-    "fridge 5, counter 2, cabinet, sink, box",
-    "table, drawer, shelf, desk",
-  ),
-  object(
-    "key",
-    "inspect",
-    "drawer 3, table 3, box 2, shelf, sofa, counter",
-    "desk, cabinet, bed, chair, basket",
-  ),
-  object(
-    "knife",
-    "wash",
-    "drawer 5, counter 2, sink 2, table, shelf",
-    "cabinet, desk, box, basket",
-  ),
-  object(
-    "mug",
-    "wash heat cool",
-    "cabinet 3, desk 3, table 2, sink, drawer",
-    "counter, shelf, chair, fridge",
-  ),
-  object("pan", "wash cool", "stove 5, cabinet 3, sink, shelf", "counter, table, drawer, box"),
-  object(
-    "pen",
-    "inspect",
-    "desk 5, drawer 3, table, chair, cabinet",
-    "shelf, bed, box, sofa, counter",
-  ),
-  object("phone", "inspect", "bed 3, desk 3, sofa 2, table, counter", "drawer, shelf, chair, box"),
-  object("pillow", "", "bed 5, sofa 4, chair 2, wardrobe", "box, basket, shelf, cabinet, desk"),
-  object(
-    "plate",
-    "wash heat cool",
-    "cabinet 4, counter 2, table 2, shelf, chair",
-    "sink, desk, drawer, fridge",
-  ),
-  object(
-    "potato",
-    "wash heat cool",
-    "counter 3, cabinet 3, sink 2, drawer, shelf",
-    "fridge, table, desk, box",
-  ),
-  object(
-    "shirt",
-    "wash",
-    "wardrobe 5, basket 3, bed 2, chair, drawer",
-    "shelf, cabinet, sofa, box, tub",
-  ),
-  object("soap", "wash", "sink 4, tub 3, shelf 2, cabinet", "counter, basket, drawer, box"),
-  object("spoon", "wash", "drawer 5, table 2, sink, desk", "counter, cabinet, shelf, box"),
-  object(
-    "tomato",
-    "wash heat cool",
-    "fridge 4, counter 2, sink 2, table, drawer, chair",
-    "cabinet, shelf, desk, box",
-  ),
-  object(
-    "towel",
-    "",
-    "tub 3, basket 3, cabinet 2, shelf, bed",
-    "drawer, counter, chair, wardrobe, sink",
-  ),
-  object(
-    "vase",
-    "wash inspect",
-    "table 3, shelf 3, cabinet 2, desk",
-    "sink, box, drawer, sofa, bed",
-  ),
-  object(
-    "watch",
-    "inspect",
-    "drawer 4, bed 2, shelf, sofa, box",
-    "desk, table, cabinet, chair, counter",
-  ),
-];
+export const objectKinds: readonly ObjectKind[] = `
+  apple | wash heat cool | fridge 4, counter 3, table 2, shelf, desk, box | cabinet, sink, drawer, chair
+  book | inspect | shelf 5, desk 3, bed 2, table, box | sofa, chair, drawer, cabinet, wardrobe
+  bottle | wash cool | fridge 3, shelf 3, counter 2, tub, desk | cabinet, table, sink, box, basket
+  bowl | wash heat cool | cabinet 4, counter 2, table 2, fridge, desk | shelf, sink, drawer, chair
+  bread | heat cool | counter 4, table 3, cabinet 2, drawer, chair | fridge, shelf, desk, box
+  cloth | wash | basket 4, sink 2, drawer 2, counter, tub | cabinet, shelf, chair, box
+  egg | heat cool | fridge 5, counter 2, cabinet, sink, box | table, drawer, shelf, desk
+  key | inspect | drawer 3, table 3, box 2, shelf, sofa, counter | desk, cabinet, bed, chair, basket
+  knife | wash | drawer 5, counter 2, sink 2, table, shelf | cabinet, desk, box, basket
+  mug | wash heat cool | cabinet 3, desk 3, table 2, sink, drawer | counter, shelf, chair, fridge
+  pan | wash cool | stove 5, cabinet 3, sink, shelf | counter, table, drawer, box
+  pen | inspect | desk 5, drawer 3, table, chair, cabinet | shelf, bed, box, sofa, counter
+  phone | inspect | bed 3, desk 3, sofa 2, table, counter | drawer, shelf, chair, box
+  pillow |  | bed 5, sofa 4, chair 2, wardrobe | box, basket, shelf, cabinet, desk
+  plate | wash heat cool | cabinet 4, counter 2, table 2, shelf, chair | sink, desk, drawer, fridge
+  potato | wash heat cool | counter 3, cabinet 3, sink 2, drawer, shelf | fridge, table, desk, box
+  shirt | wash | wardrobe 5, basket 3, bed 2, chair, drawer | shelf, cabinet, sofa, box, tub
+  soap | wash | sink 4, tub 3, shelf 2, cabinet | counter, basket, drawer, box
+  spoon | wash | drawer 5, table 2, sink, desk | counter, cabinet, shelf, box
+  tomato | wash heat cool | fridge 4, counter 2, sink 2, table, drawer, chair | cabinet, shelf, desk, box
+  towel |  | tub 3, basket 3, cabinet 2, shelf, bed | drawer, counter, chair, wardrobe, sink
+  vase | wash inspect | table 3, shelf 3, cabinet 2, desk | sink, box, drawer, sofa, bed
+  watch | inspect | drawer 4, bed 2, shelf, sofa, box | desk, table, cabinet, chair, counter
+`
+  .trim()
+  .split("\n")
+  .map(readObjectKind);
 
 function room(name: string, places: string): RoomType {
   return {

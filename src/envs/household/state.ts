@@ -126,9 +126,8 @@ export function describeContents(state: HouseState, place: number): string {
 /** What one sees when standing at a place. */
 export function describePlace(state: HouseState, place: number): string {
   const { name, kind, insideFirst } = state.house.places[place] as PlaceName;
-  if (kind.preposition === undefined) {
+  if (kind.preposition === undefined)
     return (state.lit & (1 << place)) !== 0 ? `The ${name} is on.` : `The ${name} is off.`;
-  }
   if (!isAccessible(state, place)) return `The ${name} is closed.`;
   return `${insideFirst}: ${describeContents(state, place)}.`;
 }

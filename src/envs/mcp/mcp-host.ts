@@ -7,9 +7,9 @@ import { EnvError } from "../env.js";
 import type { TaskRecord } from "../tasks/task-record.js";
 import type { Given, ToolHost } from "../tool-tasks/tool-tasks.js";
 import { fill } from "./placeholders.js";
-import { judgedBy } from "./result-meta.js";
 import { makeScratch, type Scratch } from "./scratch.js";
 import { type ServerProcess, serverProcess } from "./server-process.js";
+import { judgedBy } from "./tool-methods.js";
 
 /** Where a server is, or how it is started. */
 export interface McpServer {

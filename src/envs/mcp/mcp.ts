@@ -63,6 +63,7 @@ type Options = ReturnType<typeof optionsNow>;
 
 const kind = defineToolEnv({
   name: "mcp",
+  privileged: true,
   summary: "your own tasks, worked on with the tools of MCP servers: fresh ones in each episode",
   options: optionsNow(),
   ready: ({ servers }) => checkVariables(servers),

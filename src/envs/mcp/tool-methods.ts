@@ -6,7 +6,7 @@
 import { callText, isRecord, type Tool } from "../../text/tool.js";
 import { packageVersion } from "../../version.js";
 import type { StepResult } from "../env.js";
-import { metaOf } from "./result-meta.js";
+import type { Given } from "../tool-tasks/tool-tasks.js";
 
 /** Revisions of the protocol in which these methods are the same. */
 const REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -103,4 +103,21 @@ async function call(
 
 function textResult(text: string, isError: boolean): object {
   return { content: [{ type: "text", text }], ...(isError && { isError }) };
+}
+
+const KEY = "pawl/step";
+
+/** For the server: the `_meta` of a step. */
+function metaOf({ reward, done, info: { valid, success } }: StepResult): object {
+  return { [KEY]: { reward, done, valid, success } };
+}
+
+/** For the client: what a server says about a step; undefined if it says nothing. */
+export function judgedBy(meta: unknown): Given["judged"] {
+  const step = isRecord(meta) ? meta[KEY] : undefined;
+  if (!isRecord(step)) return undefined;
+  const { reward, done, success } = step;
+  if (typeof reward !== "number" || typeof done !== "boolean" || typeof success !== "boolean")
+    return undefined;
+  return { reward, done, success };
 }

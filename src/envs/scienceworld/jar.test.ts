@@ -6,8 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { EnvError } from "../env.js";
 import { installed } from "./fixtures/installed.js";
-import { openJar } from "./jar.js";
-import { findJava } from "./java.js";
+import { findJava, openJar } from "./jar.js";
 import { openScienceworld, scienceworldOptions } from "./scienceworld.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-jar-"));

@@ -1,5 +1,5 @@
 /** The official simulator's jar: where it is, which version it is, and what to do without it. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { inflateRawSync } from "node:zlib";
@@ -130,4 +130,39 @@ function unpack(bytes: Buffer, entry: number): Buffer {
   const start = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);
   const data = bytes.subarray(start, start + size);
   return packed ? inflateRawSync(data, { maxOutputLength: inflatedLimit(data.length) }) : data;
+}
+
+/** A Java that runs. */
+export interface Java {
+  readonly command: string;
+  /** The first line of what it says about itself. */
+  readonly version: string;
+}
+
+const CHECK_SECONDS = 30;
+
+const known = new Map<string, Java>();
+
+/** The Java that the option names, or that of JAVA_HOME, or the one on the path. */
+export function findJava(option?: string): Java {
+  const home = process.env.JAVA_HOME || undefined;
+  const command = option ?? (home === undefined ? "java" : join(home, "bin", "java"));
+  const found = known.get(command) ?? { command, version: versionOf(command) };
+  known.set(command, found);
+  return found;
+}
+
+function versionOf(command: string): string {
+  const { error, status, stderr } = spawnSync(command, ["-version"], {
+    encoding: "utf8",
+    timeout: CHECK_SECONDS * 1000,
+    killSignal: "SIGKILL",
+  });
+  const [first = ""] = (stderr ?? "").trim().split("\n");
+  if (error === undefined && status === 0) return first;
+  const missing = (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
+  const reason = missing ? "there is no such command" : (error?.message ?? `it says: ${first}`);
+  throw new EnvError(
+    `scienceworld: Java (${command}) does not run: ${reason}. To have it, ${HOW_TO_INSTALL}.`,
+  );
 }

@@ -5,8 +5,7 @@
  */
 import { EnvError, type RemoteEnv, type StepResult, type Task } from "../env.js";
 import { tour, writeContext } from "./context.js";
-import type { Pool } from "./pool.js";
-import type { Moment, Scene, Simulator } from "./simulator.js";
+import type { Moment, Pool, Scene, Simulator } from "./simulator.js";
 
 /** What the episodes of one opened environment share. */
 export interface ScienceWorld {

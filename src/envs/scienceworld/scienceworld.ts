@@ -8,25 +8,33 @@
 import { z } from "zod";
 import { program } from "../../reach.js";
 import { didYouMean } from "../../text/nearest.js";
+import type { EnvPrompt } from "../../text/prompt.js";
 import { defineEnv } from "../define-env.js";
-import { EnvError, type Environment, type Task } from "../env.js";
+import { EnvError, type Environment, type RemoteEnv, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
-import { nextAction } from "./expert.js";
-import { findJar, HOW_TO_INSTALL, type Jar } from "./jar.js";
-import { findJava } from "./java.js";
-import { createPool } from "./pool.js";
-import { sciencePrompt } from "./prompt.js";
+import { findJar, findJava, HOW_TO_INSTALL, type Jar } from "./jar.js";
 import { isExact, replayRecords } from "./replay.js";
 import { createScienceEnv, type ScienceEnv } from "./science-env.js";
-import { startSimulator } from "./simulator.js";
-import { readTaskIds } from "./task-ids.js";
+import { createPool, startSimulator } from "./simulator.js";
 import {
   agentgymVariation,
   originalSplits,
+  readTaskIds,
   taskKinds,
   type Variation,
   variationsOf,
 } from "./tasks.js";
+
+/** A house to experiment in. */
+const sciencePrompt: EnvPrompt = {
+  instructions: [
+    "You carry out a science experiment in a simulated house with a kitchen, a living room, a bedroom, a bathroom, a workshop, a greenhouse, an art studio, a hallway, the outside and a foundry. You act in short commands, one at a time, where OBJ is a thing that you see, hold or know:",
+    "open OBJ, close OBJ, go OBJ, look around, look at OBJ, look in OBJ, activate OBJ, deactivate OBJ, pick up OBJ, put down OBJ, move OBJ to OBJ, pour OBJ in OBJ, dunk OBJ in OBJ, mix OBJ, use OBJ on OBJ, connect OBJ to OBJ, disconnect OBJ, read OBJ, eat OBJ, flush OBJ, focus on OBJ, inventory, task, wait (ten turns), wait1 (one turn).",
+    "Focus only on what the task tells you to focus on: a wrong focus ends the experiment. If a command is ambiguous, answer with the number of the one that you meant.",
+  ].join("\n"),
+  advice:
+    "First reason step by step about what you know, what the task asks for, and which command brings you closer to it",
+};
 
 /** As the Python package's limit of moves; AgentGym plays 50 turns. */
 const STEP_LIMIT = 100;
@@ -255,4 +263,22 @@ function describe(options: Options): readonly string[] {
     "each episode runs in a Java process of some 0.3 GB, whose port on 127.0.0.1 is open to every user of this machine while it runs",
   );
   return lines;
+}
+
+/** After the end of the path there is nothing left to do; looking takes no time. */
+const NOTHING_LEFT = "look around";
+
+/**
+ * The next action of the gold path that has not been taken yet, in order. After actions that are
+ * not on it, the expert goes on as if they had changed nothing.
+ */
+function nextAction(env: RemoteEnv): string {
+  if (!("progress" in env))
+    throw new EnvError("The scienceworld expert plays scienceworld environments only, unwrapped.");
+  const { gold, actions } = (env as ScienceEnv).progress;
+  if (gold === undefined)
+    throw new EnvError("scienceworld: call prepareTeacher() before asking the expert");
+  let at = 0;
+  for (const action of actions) if (action === gold[at]) at++;
+  return gold[at] ?? NOTHING_LEFT;
 }

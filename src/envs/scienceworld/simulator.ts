@@ -139,3 +139,36 @@ function expect<K extends keyof Kinds>(value: JavaValue, kind: K, method: string
 function surprise(value: JavaValue, expected: string, method: string): EnvError {
   return new EnvError(`scienceworld: ${method} gave ${JSON.stringify(value)}, not ${expected}`);
 }
+
+/** Simulators, started when needed and kept for the next episode. Each world has one to itself. */
+export interface Pool {
+  /** A simulator for one world. */
+  take(): Promise<Simulator>;
+  /** Gives it back: it is kept if it is alive, idle, and not one too many. */
+  give(simulator: Simulator): void;
+  /** Ends those that are not in use. */
+  clear(): void;
+}
+
+/** A pool that keeps up to `most` idle simulators. */
+export function createPool(most: number, start: () => Promise<Simulator>): Pool {
+  const idle: Simulator[] = [];
+  return {
+    async take() {
+      for (let next = idle.pop(); next !== undefined; next = idle.pop()) {
+        // One may have died while it was idle.
+        if (next.alive) return next;
+      }
+      return start();
+    },
+    give(simulator) {
+      if (!simulator.alive) return;
+      if (simulator.busy) simulator.end("its world was closed while it answered");
+      else if (idle.length >= most) simulator.end("it was one too many");
+      else idle.push(simulator);
+    },
+    clear() {
+      for (const simulator of idle.splice(0)) simulator.end("the pool was cleared");
+    },
+  };
+}

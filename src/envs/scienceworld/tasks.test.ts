@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EnvError } from "../env.js";
 import { RECORDINGS } from "./fixtures/installed.js";
-import { readTaskIds } from "./task-ids.js";
-import { AGENTGYM_SIZE, agentgymVariation, taskKinds, variationsOf } from "./tasks.js";
+import { AGENTGYM_SIZE, agentgymVariation, readTaskIds, taskKinds, variationsOf } from "./tasks.js";
 
 const listed = join(RECORDINGS, "tasks.json");
 const published = join(RECORDINGS, "agentgym-ids.json");

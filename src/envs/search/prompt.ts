@@ -26,12 +26,11 @@ function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
     say("template", "\n\nWhat you were given at the start:\n");
     say(view.index === 0 ? "observation" : "history", view.firstObservation);
   }
-  if (view.index > 0) {
+  if (view.index > 0)
     say(
       "template",
       `\n\nYou have taken ${count(view.index, "step")} so far. What you asked stands between <search> and </search>, what the search engine returned between <information> and </information>:\n`,
     );
-  }
   // The latest result is the current observation and is shown for any history length.
   const length = slots.history === "all" ? view.steps.length : Math.max(1, slots.history);
   for (const step of view.steps.slice(-length)) {

@@ -47,11 +47,10 @@ export interface QuestionFiles {
 
 /** Looks for the files of the data sets; throws an `EnvError` if there are none. */
 export function findQuestionFiles(folder: string): QuestionFiles {
-  if (!existsSync(folder) || !statSync(folder).isDirectory()) {
+  if (!existsSync(folder) || !statSync(folder).isDirectory())
     throw new EnvError(
       `There is no folder ${folder}. Set the option data (or SEARCHQA_DATA) to the folder with the question files, or leave it out for the made-up world.`,
     );
-  }
   const find = (set: string, parts: readonly string[]): [string, string][] => {
     const names = parts.flatMap((part) => extensions.map((ending) => `${set}-${part}${ending}`));
     const path = names.map((name) => join(folder, name)).find((one) => existsSync(one));
@@ -59,11 +58,10 @@ export function findQuestionFiles(folder: string): QuestionFiles {
   };
   const train = new Map(trainingSets.flatMap((set) => find(set, ["train"])));
   const evaluation = new Map(dataSets.flatMap((set) => find(set, evaluationParts)));
-  if (train.size + evaluation.size === 0) {
+  if (train.size + evaluation.size === 0)
     throw new EnvError(
       `${folder} has no question files: expected names like nq-train.jsonl, nq-test.jsonl.gz or musique-dev.jsonl for ${dataSets.join(", ")}.`,
     );
-  }
   return { train, evaluation };
 }
 
@@ -72,11 +70,10 @@ export function findCorpus(folder: string): string | undefined {
   const names = readdirSync(folder)
     .filter((name) => /(?:^|-)corpus\.jsonl(?:\.gz)?$/.test(name))
     .sort();
-  if (names.length > 1) {
+  if (names.length > 1)
     throw new EnvError(
       `${folder} has several corpora (${names.join(", ")}): choose one with the option corpus.`,
     );
-  }
   return names[0] === undefined ? undefined : join(folder, names[0]);
 }
 
@@ -89,35 +86,30 @@ export function readQuestions(path: string): readonly FileQuestion[] {
     const { number } = line;
     const question = toQuestion(file, line);
     const earlier = lineOf.get(question.id);
-    if (earlier !== undefined) {
+    if (earlier !== undefined)
       throw badLine(file, number, `has the id of line ${earlier}, ${JSON.stringify(question.id)}`);
-    }
     lineOf.set(question.id, number);
     questions.push(question);
   });
-  if (questions.length === 0) {
+  if (questions.length === 0)
     throw new EnvError(
       `${path} holds no questions: expected one {"id", "question", "golden_answers"} on every line.`,
     );
-  }
   return questions;
 }
 
 function toQuestion(file: LineFile, line: Line): FileQuestion {
   const { id, question, golden_answers: answers } = parseLine(file, line);
-  if (typeof id !== "string" && typeof id !== "number") {
+  if (typeof id !== "string" && typeof id !== "number")
     throw badLine(
       file,
       line.number,
       `has no id: expected a string or a number, got ${JSON.stringify(id)}`,
     );
-  }
-  if (typeof question !== "string" || question.trim() === "") {
+  if (typeof question !== "string" || question.trim() === "")
     throw badLine(file, line.number, "has no question: expected a text that is not empty");
-  }
   const isList = Array.isArray(answers) && answers.length > 0;
-  if (!isList || !answers.every((one) => typeof one === "string")) {
+  if (!isList || !answers.every((one) => typeof one === "string"))
     throw badLine(file, line.number, "has no golden_answers: expected a list of at least one text");
-  }
   return { id: String(id), text: question.trim(), answers: answers as string[] };
 }

@@ -113,9 +113,8 @@ function createEpisode(book: QuestionBook, started?: SearchState) {
       return state;
     },
     current(asked: string): SearchState {
-      if (state === undefined) {
+      if (state === undefined)
         throw new EnvError(`search: ${asked} was called before reset; call reset(task) first.`);
-      }
       return state;
     },
     begin(task: Task): string {
@@ -149,9 +148,8 @@ function facts(
 
 /** The immediate result of an action, or the query to send first. */
 function begin(state: SearchState, action: string): Moved | { readonly query: string } {
-  if (state.answered) {
+  if (state.answered)
     throw new EnvError("search: step was called after the answer; call reset(task).");
-  }
   const parsed = parseAction(action);
   if (parsed === undefined) {
     const info = { valid: false, success: false, score: 0 };

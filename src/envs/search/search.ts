@@ -122,11 +122,10 @@ function open(options: Options): Environment {
 
 function openMadeUp(options: Options): Environment {
   const { hops, seed, topk } = options;
-  if (options.corpus !== undefined) {
+  if (options.corpus !== undefined)
     throw new EnvError(
       "search: a corpus needs questions about it: set data (or SEARCHQA_DATA) to the folder with the question files.",
     );
-  }
   const world = makeWorld(options);
   const { lists, book } = worldQuestions(world, hops, seed);
   const corpus = corpusOf(options, world);
@@ -200,9 +199,8 @@ function environment(
 
 /** The expert: looks up the passages on the trail that it has not read yet, then answers. */
 function nextAction(env: Env): string {
-  if (!("state" in env)) {
+  if (!("state" in env))
     throw new EnvError("The search expert plays search environments only, unwrapped.");
-  }
   const { question, seen } = (env as SearchEnv).state;
   const missing = question.trail!.find(({ passage }) => !seen.has(passage));
   return missing === undefined
@@ -214,12 +212,11 @@ const HOW_TO_GET = `Question files: one {"id", "question", "golden_answers"} per
 
 function describe(options: Options): readonly string[] {
   const data = dataOf(options);
-  if (data === undefined) {
+  if (data === undefined)
     return [
       `a made-up world of ${options.size} things (seed ${options.seed}); nothing to download`,
       HOW_TO_GET,
     ];
-  }
   try {
     const { train, evaluation } = findQuestionFiles(data);
     const missing = dataSets.filter((set) => !evaluation.has(set));

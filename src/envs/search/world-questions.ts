@@ -82,11 +82,10 @@ function shareOut(world: KnowledgeWorld, hops: Hops, seed: number) {
     else if (random.next() < VALID_SHARE || valid_seen.length === 0) valid_seen.push(riddle);
     else train.push(riddle);
   }
-  if (train.length === 0 || valid_unseen.length === 0) {
+  if (train.length === 0 || valid_unseen.length === 0)
     throw new EnvError(
       `search: a world of ${things.length} things has too few questions ; make it larger, or give it more relations.`,
     );
-  }
   return { train, valid_seen, valid_unseen };
 }
 
@@ -101,9 +100,8 @@ function allRiddles(things: readonly Thing[], hops: Hops): Riddle[] {
       for (const next of relationsOf(value.kind)) {
         const answer = value.facts.get(next.name);
         // Skip questions that already contain their answer.
-        if (answer !== undefined && answer !== thing) {
+        if (answer !== undefined && answer !== thing)
           riddles.push({ thing, relation: next, by: relation });
-        }
       }
     }
   }

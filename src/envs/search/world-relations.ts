@@ -18,131 +18,59 @@ export interface Relation {
   readonly phrase?: string;
 }
 
-/** All relations; each entity has at most one value for each. */
-export const relations: readonly Relation[] = [
-  {
-    name: "capital",
-    of: "realm",
-    to: "town",
-    tells: ["Its capital is {y}.", "It is governed from the capital, {y}."],
-    asks: ["What is the capital of {x}?", "Which town is the capital of {x}?"],
-    phrase: "the capital of {x}",
-  },
-  {
-    name: "language",
-    of: "realm",
-    tells: ["People there speak {y}.", "Its language is {y}."],
-    asks: ["Which language do people speak in {x}?", "What is the language of {x}?"],
-  },
-  {
-    name: "uniter",
-    of: "realm",
-    to: "person",
-    tells: ["It was united by {y}.", "{y} united it after long quarrels."],
-    asks: ["Who united {x}?", "By whom was {x} united?"],
-    phrase: "the person who united {x}",
-  },
-  {
-    name: "realm",
-    of: "town",
-    to: "realm",
-    tells: ["{x} lies in {y}.", "{x} is a town in {y}."],
-    asks: ["In which realm does {x} lie?", "Which realm does {x} belong to?"],
-    phrase: "the realm in which {x} lies",
-  },
-  {
-    name: "river",
-    of: "town",
-    tells: ["The river {y} runs through it.", "It stands on the river {y}."],
-    asks: ["Which river runs through {x}?", "On which river does {x} stand?"],
-  },
-  {
-    name: "craft",
-    of: "town",
-    tells: ["It is known for its {y}.", "Merchants come there for {y}."],
-    asks: ["What is {x} known for?", "For which wares is {x} known?"],
-  },
-  {
-    name: "birthplace",
-    of: "person",
-    to: "town",
-    tells: ["{x} was born in {y}.", "The birthplace of {x} is {y}."],
-    asks: ["In which town was {x} born?", "Where was {x} born?"],
-    phrase: "the town in which {x} was born",
-  },
-  {
-    name: "birthYear",
-    of: "person",
-    tells: ["The year of birth is {y}.", "The birth is recorded for the year {y}."],
-    asks: ["In which year was {x} born?", "When was {x} born?"],
-  },
-  {
-    name: "profession",
-    of: "person",
-    tells: ["By profession {x} was a {y}.", "{x} worked as a {y}."],
-    asks: ["What was the profession of {x}?", "What did {x} work as?"],
-  },
-  {
-    name: "teacher",
-    of: "person",
-    to: "person",
-    tells: ["The teacher of those years was {y}.", "Lessons were given by {y}."],
-    asks: ["Who taught {x}?", "Who was the teacher of {x}?"],
-    phrase: "the teacher of {x}",
-  },
-  {
-    name: "mother",
-    of: "person",
-    to: "person",
-    tells: ["The mother was {y}.", "As a child of {y}, nothing came easily."],
-    asks: ["Who was the mother of {x}?", "Who is the mother of {x}?"],
-    phrase: "the mother of {x}",
-  },
-  {
-    name: "author",
-    of: "work",
-    to: "person",
-    tells: ["{x} was written by {y}.", "The author of {x} is {y}."],
-    asks: ["Who wrote {x}?", "Who is the author of {x}?"],
-    phrase: "the author of {x}",
-  },
-  {
-    name: "workYear",
-    of: "work",
-    tells: ["It came out in {y}.", "The first edition is from {y}."],
-    asks: ["In which year did {x} come out?", "When did {x} come out?"],
-  },
-  {
-    name: "setting",
-    of: "work",
-    to: "town",
-    tells: ["The story takes place in {y}.", "It is set in {y}."],
-    asks: ["In which town is {x} set?", "Where is {x} set?"],
-    phrase: "the town in which {x} is set",
-  },
-  {
-    name: "founder",
-    of: "school",
-    to: "person",
-    tells: ["{x} was founded by {y}.", "The founder of {x} is {y}."],
-    asks: ["Who founded {x}?", "Who was the founder of {x}?"],
-    phrase: "the founder of {x}",
-  },
-  {
-    name: "schoolTown",
-    of: "school",
-    to: "town",
-    tells: ["Its halls are in {y}.", "It is found in {y}."],
-    asks: ["In which town is {x}?", "Where is {x}?"],
-    phrase: "the town that is home to {x}",
-  },
-  {
-    name: "emblem",
-    of: "school",
-    tells: ["Its emblem is a {y}.", "Over the gate a {y} is carved as its emblem."],
-    asks: ["What is the emblem of {x}?", "Which emblem does {x} have?"],
-  },
-];
+function readRelation(row: string): Relation {
+  const cells = row.split("|").map((cell) => cell.trim());
+  const [name = "", of, to, tells = "", asks = "", phrase] = cells;
+  return {
+    name,
+    of: of as ThingKind,
+    to: to === "-" ? undefined : (to as ThingKind),
+    tells: tells.split(" / "),
+    asks: asks.split(" / "),
+    phrase,
+  };
+}
+
+/** All relations: name, of what, to what, how they are told and asked for, and how others refer to them. */
+export const relations: readonly Relation[] = `
+  capital | realm | town | Its capital is {y}. / It is governed from the capital, {y}.
+    | What is the capital of {x}? / Which town is the capital of {x}? | the capital of {x}
+  language | realm | - | People there speak {y}. / Its language is {y}.
+    | Which language do people speak in {x}? / What is the language of {x}?
+  uniter | realm | person | It was united by {y}. / {y} united it after long quarrels.
+    | Who united {x}? / By whom was {x} united? | the person who united {x}
+  realm | town | realm | {x} lies in {y}. / {x} is a town in {y}.
+    | In which realm does {x} lie? / Which realm does {x} belong to? | the realm in which {x} lies
+  river | town | - | The river {y} runs through it. / It stands on the river {y}.
+    | Which river runs through {x}? / On which river does {x} stand?
+  craft | town | - | It is known for its {y}. / Merchants come there for {y}.
+    | What is {x} known for? / For which wares is {x} known?
+  birthplace | person | town | {x} was born in {y}. / The birthplace of {x} is {y}.
+    | In which town was {x} born? / Where was {x} born? | the town in which {x} was born
+  birthYear | person | - | The year of birth is {y}. / The birth is recorded for the year {y}.
+    | In which year was {x} born? / When was {x} born?
+  profession | person | - | By profession {x} was a {y}. / {x} worked as a {y}.
+    | What was the profession of {x}? / What did {x} work as?
+  teacher | person | person | The teacher of those years was {y}. / Lessons were given by {y}.
+    | Who taught {x}? / Who was the teacher of {x}? | the teacher of {x}
+  mother | person | person | The mother was {y}. / As a child of {y}, nothing came easily.
+    | Who was the mother of {x}? / Who is the mother of {x}? | the mother of {x}
+  author | work | person | {x} was written by {y}. / The author of {x} is {y}.
+    | Who wrote {x}? / Who is the author of {x}? | the author of {x}
+  workYear | work | - | It came out in {y}. / The first edition is from {y}.
+    | In which year did {x} come out? / When did {x} come out?
+  setting | work | town | The story takes place in {y}. / It is set in {y}.
+    | In which town is {x} set? / Where is {x} set? | the town in which {x} is set
+  founder | school | person | {x} was founded by {y}. / The founder of {x} is {y}.
+    | Who founded {x}? / Who was the founder of {x}? | the founder of {x}
+  schoolTown | school | town | Its halls are in {y}. / It is found in {y}.
+    | In which town is {x}? / Where is {x}? | the town that is home to {x}
+  emblem | school | - | Its emblem is a {y}. / Over the gate a {y} is carved as its emblem.
+    | What is the emblem of {x}? / Which emblem does {x} have?
+`
+  .trim()
+  .split(/\n {2}(?=\w)/)
+  .map(readRelation);
 
 /** The names of all relations. */
 export const relationNames: readonly string[] = relations.map(({ name }) => name);

@@ -1,4 +1,5 @@
 /** Rewards of finished episodes: by name, built in or from plugins. */
+import { addedParts, addPart } from "../../added-parts.js";
 import { UserError } from "../../errors.js";
 import type { ToolCall } from "../../text/tool.js";
 import { EnvError } from "../env.js";
@@ -32,16 +33,14 @@ export type RewardFunction = (
   signal?: AbortSignal,
 ) => number | Reward | Promise<number | Reward>;
 
-const rewards = new Map<string, RewardFunction>([
-  ["exact", exact],
-  ["match", match],
-]);
+const rewards = (): ReadonlyMap<string, RewardFunction> =>
+  new Map([["exact", exact], ["match", match], ...addedParts<RewardFunction>("rewards")]);
 
 /** The names of the rewards. */
-export const rewardNames = (): [string, ...string[]] => [...rewards.keys()] as [string];
+export const rewardNames = (): [string, ...string[]] => [...rewards().keys()] as [string];
 
 /** The reward with this name. */
-export const rewardOf = (name: string): RewardFunction => rewards.get(name)!;
+export const rewardOf = (name: string): RewardFunction => rewards().get(name)!;
 
 /** Adds a reward, so that `--env.reward` can name it. */
 export function registerReward(name: string, reward: RewardFunction): void {
@@ -51,9 +50,9 @@ export function registerReward(name: string, reward: RewardFunction): void {
     );
   if (typeof reward !== "function")
     throw new UserError(`reward "${name}": expected a function of a finished episode`);
-  if (rewards.has(name))
+  if (rewards().has(name))
     throw new UserError(`there is a reward "${name}" already; choose another name`);
-  rewards.set(name, reward);
+  addPart("rewards", name, reward);
 }
 
 /** 1 if the answer is the task's `answer`, apart from case and white space. */

@@ -22,6 +22,7 @@ const optionsNow = () =>
 /** One answer per task. */
 export const tasks: EnvKind<ReturnType<typeof optionsNow>> = {
   name: "tasks",
+  privileged: true,
   summary: "your own questions from a file, each answered once and judged by a reward function",
   // Plugins add rewards after this file is loaded.
   get options() {

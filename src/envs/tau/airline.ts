@@ -25,34 +25,20 @@ import {
 type Run = (db: TableDatabase, ...values: Value[]) => Answer;
 
 /** Ids of new reservations. */
-export const NEW_RESERVATIONS = ["HATHAT", "HATHAU", "HATHAV"] as const;
+const NEW_RESERVATIONS = ["HATHAT", "HATHAU", "HATHAV"] as const;
 /** Numbers of new certificates. */
-export const NEW_CERTIFICATES = [3221322, 3221323, 3221324] as const;
+const NEW_CERTIFICATES = [3221322, 3221323, 3221324] as const;
 /** When it is. */
-export const NOW = "2024-05-15T15:00:00";
+const NOW = "2024-05-15T15:00:00";
 /** The cities by their airports. */
-export const AIRPORTS = {
-  SFO: "San Francisco",
-  JFK: "New York",
-  LAX: "Los Angeles",
-  ORD: "Chicago",
-  DFW: "Dallas",
-  DEN: "Denver",
-  SEA: "Seattle",
-  ATL: "Atlanta",
-  MIA: "Miami",
-  BOS: "Boston",
-  PHX: "Phoenix",
-  IAH: "Houston",
-  LAS: "Las Vegas",
-  MCO: "Orlando",
-  EWR: "Newark",
-  CLT: "Charlotte",
-  MSP: "Minneapolis",
-  DTW: "Detroit",
-  PHL: "Philadelphia",
-  LGA: "LaGuardia",
-} as const;
+const AIRPORTS = Object.fromEntries(
+  `SFO San Francisco; JFK New York; LAX Los Angeles; ORD Chicago; DFW Dallas; DEN Denver;
+  SEA Seattle; ATL Atlanta; MIA Miami; BOS Boston; PHX Phoenix; IAH Houston; LAS Las Vegas;
+  MCO Orlando; EWR Newark; CLT Charlotte; MSP Minneapolis; DTW Detroit; PHL Philadelphia;
+  LGA LaGuardia`
+    .split(/;\s+/)
+    .map((one): [string, string] => [one.slice(0, 3), one.slice(4)]),
+);
 
 const find = (db: TableDatabase, table: string, id: Value, what: string): Dict =>
   lookUp(db.table(table), id) ?? refuse(`${what} not found`);
@@ -75,7 +61,7 @@ const notSubscriptable = (value: Value): PyError =>
   new PyError("TypeError", `'${typeName(value)}' object is not subscriptable`);
 
 /** A customer's payment methods by id. */
-export const methodsOf = (user: Dict): Map<string, Dict> =>
+const methodsOf = (user: Dict): Map<string, Dict> =>
   field<Map<string, Dict>>(user, "payment_methods");
 
 /** Fills in a booked flight's price and airports, or refuses it. */
@@ -308,7 +294,7 @@ const searchOneStop: Run = (db, origin, destination, date) => {
 };
 
 /** The day after, as the original counts: within May. */
-export function nextDay(date: Value): string {
+function nextDay(date: Value): string {
   if (Array.isArray(date))
     throw new PyError(
       "TypeError",

@@ -1,8 +1,6 @@
 /** The domains, opened from a data folder: each gives fresh worlds in their pristine state. */
 import { EnvError } from "../env.js";
 import { airlineTools } from "./airline.js";
-import { airline2Tools } from "./airline2.js";
-import { airlineDb } from "./airline2-models.js";
 import {
   type RecordDatabase,
   recordDatabase,
@@ -27,7 +25,6 @@ export const domainNames = [
   "tau1-retail",
   "tau1-airline",
   "tau2-retail",
-  "tau2-airline",
   "tau2-telecom",
   "tau2-mock",
 ] as const;
@@ -67,18 +64,6 @@ const OPENERS: Readonly<Record<DomainName, (files: DomainFiles) => World>> = {
       agent: methodsOf("RetailTools", retailTools(2)),
     };
     const tables = files.model(retailDb, "db.json") as unknown as Map<string, Records>;
-    return createWorld(domain, tableDatabase(tables, "json"));
-  },
-  "tau2-airline": (files) => {
-    const domain: Domain<TableDatabase> = {
-      name: "tau2-airline",
-      edition: 2,
-      agent: methodsOf("AirlineTools", airline2Tools),
-    };
-    const users = [...files.record("db.json")].find(([name]) => name === "users")?.[1];
-    const first = isDict(users ?? null) ? [...(users as Dict).values()][0] : undefined;
-    const named = isDict(first ?? null) && (first as Dict).has("full_name") ? "full_name" : "name";
-    const tables = files.model(airlineDb(named), "db.json") as unknown as Map<string, Records>;
     return createWorld(domain, tableDatabase(tables, "json"));
   },
   "tau2-telecom": (files) =>

@@ -1,17 +1,7 @@
 /** Some of what was recorded from the originals; `.ci/run` replays all of it. */
-import {
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { createReadStream, existsSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { createGunzip, gunzipSync } from "node:zlib";
+import { createGunzip } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Env, Environment } from "../env.js";
 import { openEnvironment } from "../open.js";
@@ -30,25 +20,6 @@ async function firstLines(name: string, count: number): Promise<readonly string[
     if (lines.length === count) break;
   }
   return lines;
-}
-
-/** A data folder with τ²'s airline tasks and a database in its shape, from that of τ. */
-function airlineData(): string {
-  const data = mkdtempSync(join(tmpdir(), "tau-airline-"));
-  const folder = join(data, "tau2", "airline");
-  mkdirSync(folder, { recursive: true });
-  const table = (name: string): Record<string, object> =>
-    JSON.parse(gunzipSync(readFileSync(`${FOLDER}/data/tau1/airline/${name}.json.gz`)).toString());
-  const users = Object.entries(table("users")).map(([id, user]) => [id, { user_id: id, ...user }]);
-  const database = {
-    flights: table("flights"),
-    reservations: table("reservations"),
-    users: Object.fromEntries(users),
-  };
-  writeFileSync(join(folder, "db.json"), JSON.stringify(database));
-  for (const name of ["tasks.json.gz", "policy.md", "split_tasks.json"])
-    writeFileSync(join(folder, name), readFileSync(`${FOLDER}/data/tau2/airline/${name}`));
-  return data;
 }
 
 const open = (domain: string, user = "scripted"): Environment =>
@@ -90,32 +61,6 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
     const [line] = await firstLines("tau2_mock", 1);
     const broken = line!.replace('"error": false', '"error": true');
     expect((await environment.replayRecords!([], [broken])).mismatches).toHaveLength(1);
-  });
-
-  /** τ²'s airline has no recordings: its solutions at least run on a database made from τ's. */
-  it("tau2-airline is solved by its expert, with seats taken and the cabin stored", () => {
-    const data = airlineData();
-    try {
-      const world = openEnvironment({ name: "tau", data, domain: "tau2-airline" });
-      const tools = new Set<string>();
-      for (const task of world.tasks("base").slice(0, 25)) {
-        const env = world.create() as Env;
-        env.reset(task, 0);
-        for (let done = false; !done; ) {
-          const action = world.expert!(env);
-          tools.add((JSON.parse(action) as { tool: string }).tool);
-          const result = env.step(action);
-          expect(result.info.valid, `${task.id}: ${action}: ${result.observation}`).toBe(true);
-          done = result.done;
-          if (done) expect(result.info.success, task.id).toBe(true);
-        }
-      }
-      expect([...tools]).toEqual(
-        expect.arrayContaining(["book_reservation", "update_reservation_flights"]),
-      );
-    } finally {
-      rmSync(data, { recursive: true });
-    }
   });
 
   it.each([

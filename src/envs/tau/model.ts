@@ -26,7 +26,6 @@ export type Kind =
   | { readonly list: Kind }
   | { readonly dict: Kind }
   | { readonly oneOf: readonly string[] }
-  | { readonly literal: readonly string[] }
   | { readonly union: readonly Model[] }
   | Model;
 
@@ -102,13 +101,13 @@ function convert(kind: Kind, value: Value, place: string, problems: Problem[]): 
   }
   if ("optional" in kind)
     return value === null ? null : convert(kind.optional, value, place, problems);
-  if ("oneOf" in kind || "literal" in kind) {
-    const [names, type] = "oneOf" in kind ? [kind.oneOf, "enum"] : [kind.literal, "literal_error"];
+  if ("oneOf" in kind) {
+    const names = kind.oneOf;
     if (typeof value === "string" && names.includes(value)) return value;
     const quoted = names.map((one) => `'${one}'`);
     const choice =
       quoted.length > 1 ? `${quoted.slice(0, -1).join(", ")} or ${quoted.at(-1)}` : quoted[0];
-    return problem(`Input should be ${choice}`, type);
+    return problem(`Input should be ${choice}`, "enum");
   }
   if ("list" in kind) {
     if (!isList(value)) return problem("Input should be a valid list", "list_type");

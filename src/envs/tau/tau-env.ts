@@ -1,6 +1,6 @@
 /** Conversations as tool environments: with a user in this process, or one that answers later. */
 import { argumentsText, type Tool, type ToolCall } from "../../text/tool.js";
-import type { ChatEndpoint } from "../chat-endpoint.js";
+import { askEndpoint, type ChatEndpoint } from "../chat-endpoint.js";
 import { EnvError, type Task } from "../env.js";
 import type { RemoteToolEnv, ToolEnv } from "../tool-env.js";
 import {
@@ -13,9 +13,8 @@ import {
 } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
 import { jsonText, parseJson } from "./json.js";
-import { judgeAssertions } from "./nl-judge.js";
 import { scenarioParts } from "./task-source.js";
-import type { TauTask } from "./tasks.js";
+import type { Message, TauTask } from "./tasks.js";
 import { toolSchema } from "./tool-schemas.js";
 import type { User, WaitingUser } from "./user.js";
 import { type Dict, isDict } from "./value.js";
@@ -189,4 +188,35 @@ function contextOf({ about }: Conversation): string {
         `${name} ${jsonText(given)}\n${world.call(side, name, given).content}`,
     );
   return [...parts, ...new Set(reads)].join("\n");
+}
+
+/** Whether all assertions hold. */
+async function judgeAssertions(
+  endpoint: ChatEndpoint,
+  assertions: readonly string[],
+  messages: readonly Message[],
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const content = [
+    "Below is a conversation of a service agent and a user, with the tools that were called, and statements about it.",
+    "Say for each statement whether the conversation makes it true. Answer with one line for each: its number, a colon, and yes or no.",
+    `Conversation:\n${messages.map(lineOf).join("\n")}`,
+    `Statements:\n${assertions.map((one, at) => `${at + 1}: ${one}`).join("\n")}`,
+  ].join("\n\n");
+  const answer = await askEndpoint(endpoint, [{ role: "user", content }], { seed: 0, signal });
+  return assertions.every((_, at) => verdict(answer.content, at + 1));
+}
+
+function lineOf(message: Message): string {
+  if (message.role === "tool") return `tool: ${message.content}`;
+  const calls = message.calls.map(({ name, given }) => `[${name} ${jsonText(given)}]`);
+  return `${message.role}: ${message.content ?? calls.join(" ")}`;
+}
+
+function verdict(answer: string, number: number): boolean {
+  const said = new RegExp(`(?:^|\\n)\\W*${number}\\W+(yes|no)\\b`, "i").exec(answer)?.[1];
+  if (said !== undefined) return said.toLowerCase() === "yes";
+  throw new EnvError(
+    `tau: the judge said neither yes nor no about statement ${number}: ${JSON.stringify(answer.slice(0, 120))}`,
+  );
 }

@@ -4,6 +4,7 @@
  * data folder; nothing of them is here.
  */
 import { z } from "zod";
+import type { EnvPrompt } from "../../text/env-prompt.js";
 import { chatEndpointOptions } from "../chat-endpoint.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type Task } from "../env.js";
@@ -11,7 +12,7 @@ import { taskLists } from "../task-lists.js";
 import type { ToolEnvironment } from "../tool-env.js";
 import { chatUser } from "./chat-user.js";
 import { type DomainName, domainNames, type OpenDomain, openDomain } from "./domains.js";
-import { tauPrompt } from "./prompt.js";
+import type { DomainFiles } from "./files.js";
 import { replayTau } from "./replay.js";
 import { scriptedUser } from "./scripted-user.js";
 import { type TaskSource, taskSource } from "./task-source.js";
@@ -160,7 +161,7 @@ function listsOf({ user, domain }: Options, source: TaskSource): TaskSource["lis
 }
 
 const HOW_TO_GET =
-  "The data of tau2-bench (sierra-research/tau2-bench) is its folder data/, with tau2/domains/retail, airline, telecom and mock; that of tau-bench (sierra-research/tau-bench) goes into tau1/retail and tau1/airline: the files of its data folders, wiki.md, and its task lists written as JSON, tasks_test.json and so on. Files may be gzipped.";
+  "The data of tau2-bench (sierra-research/tau2-bench) is its folder data/, with tau2/domains/retail, telecom and mock; that of tau-bench (sierra-research/tau-bench) goes into tau1/retail and tau1/airline: the files of its data folders, wiki.md, and its task lists written as JSON, tasks_test.json and so on. Files may be gzipped.";
 
 function describe(options: Options): readonly string[] {
   try {
@@ -182,4 +183,30 @@ function describe(options: Options): readonly string[] {
     if (error instanceof EnvError) return [error.message];
     throw error;
   }
+}
+
+const INSTRUCTIONS =
+  "You are a customer service agent. You help the user as the policy below says, and never against it. At each turn you call one tool: `respond` says something to the user, the others look things up or change them. Before a change, tell the user what will happen and wait for a yes.";
+const SOLO_INSTRUCTIONS =
+  "You are a customer service agent. You work on the ticket below alone, as the policy says, and never against it. At each turn you call one tool, those of the user's device included. Call `done` when the case is solved or cannot be.";
+
+/** The words of a domain. */
+function tauPrompt(files: DomainFiles, edition: 1 | 2, solo: boolean): EnvPrompt {
+  const policy = edition === 1 ? files.text("wiki.md") : tau2Policy(files, solo);
+  const instructions = solo ? SOLO_INSTRUCTIONS : INSTRUCTIONS;
+  return {
+    instructions: `<instructions>\n${instructions}\n</instructions>\n<policy>\n${policy}\n</policy>`,
+    advice: "First reason step by step about what the user needs and what the policy allows",
+    history: "all",
+  };
+}
+
+function tau2Policy(files: DomainFiles, solo: boolean): string {
+  if (!files.has("main_policy.md"))
+    return solo ? files.text("policy_solo.md") : files.text("policy.md");
+  const main = files.text(solo ? "main_policy_solo.md" : "main_policy.md");
+  const support = solo
+    ? files.text("tech_support_manual_solo.md", "tech_support_workflow_solo.md")
+    : files.text("tech_support_manual.md");
+  return `<main_policy>\n${main}\n</main_policy>\n<tech_support_policy>\n${support}\n</tech_support_policy>`;
 }

@@ -35,8 +35,6 @@ export const descriptions: Readonly<Record<string, string>> = {
   book_reservation: "Book a reservation and pay for it.",
   cancel_reservation: "Cancel a whole reservation.",
   get_reservation_details: "Show a reservation: flights, passengers, payments and bags.",
-  get_flight_status:
-    "Show whether a flight is available, on time, delayed, flying, landed or cancelled.",
   list_all_airports: "List the airports with their cities.",
   search_direct_flight: "Find flights without a stop on a day.",
   search_onestop_flight: "Find connections with one stop on a day.",

@@ -55,7 +55,6 @@ const parameters: Readonly<Record<string, Schema>> = {
   email: text("E-mail address."),
   expression: text("Numbers with + - * / and parentheses."),
   first_name: text("First name."),
-  flight_number: text("Number of the flight, such as HAT001."),
   flight_type: choice("one_way", "round_trip"),
   flights: records("All flights of the reservation, in order.", {
     flight_number: text("Number of the flight, such as HAT001."),

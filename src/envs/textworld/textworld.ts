@@ -7,6 +7,7 @@
  * shows all of it); recorded traces are compared with everything the original shows.
  */
 import { z } from "zod";
+import type { EnvPrompt } from "../../text/prompt.js";
 import { createMemo } from "../alfworld/memo.js";
 import { defineEnv } from "../define-env.js";
 import { type Env, EnvError, type Environment } from "../env.js";
@@ -15,8 +16,14 @@ import { type Adventure, type AdventureEnv, createAdventureEnv } from "./adventu
 import { loadGame } from "./game.js";
 import { type GameSource, openGames } from "./game-source.js";
 import { MADE_UP } from "./made-up/made-up.js";
-import { adventurePrompt } from "./prompt.js";
 import { replayTextworld } from "./replay.js";
+
+/** A text adventure. */
+const adventurePrompt: EnvPrompt = {
+  instructions:
+    "You play a text adventure. You walk through rooms, look at things and use them by short commands, one at a time.",
+  advice: "First reason step by step about what is left to do and where things are",
+};
 
 const STEP_LIMIT = 50;
 /** Cached games: the episodes of a group play the same one. */

@@ -28,8 +28,7 @@ export function findColours(data: string): readonly string[] {
   if (!existsSync(path)) return colours;
   const list = /COLOR_SET\s*=\s*\[([^\]]*)\]/.exec(readRegularText(path))?.[1];
   const words = [...(list ?? "").matchAll(/'([^']*)'|"([^"]*)"/g)].map(([, a, b]) => a ?? b ?? "");
-  if (words.length === 0) {
+  if (words.length === 0)
     throw new EnvError(`${path} has no list COLOR_SET; take the file of the WebShop repository.`);
-  }
   return words;
 }

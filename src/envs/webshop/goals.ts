@@ -64,9 +64,8 @@ export function makeGoals(catalogue: Catalogue, prices: Float64Array, random: Py
   createPythonRandom(SHUFFLE_SEED).shuffle(order);
   const sourceOf = (number: number): { readonly at: number; readonly combination: number } => {
     const unshuffled = order[number];
-    if (unshuffled === undefined) {
+    if (unshuffled === undefined)
       throw new RangeError(`there are ${count} goals, numbered from 0; there is no goal ${number}`);
-    }
     const at = lastAtMost(firsts, unshuffled);
     return { at, combination: unshuffled - firsts[at]! };
   };

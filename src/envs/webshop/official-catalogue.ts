@@ -97,18 +97,16 @@ export function openOfficialCatalogue(options: OfficialOptions): Catalogue {
 
 /** The file with the products; an `EnvError` says what was looked for. */
 export function findProductFile(data: string): string {
-  if (!existsSync(data)) {
+  if (!existsSync(data))
     throw new EnvError(
       `There is no ${data}. Set the option data (or WEBSHOP_DATA) to the folder with the official files, or leave it out for a made-up catalogue.`,
     );
-  }
   if (!statSync(data).isDirectory()) return data;
   const found = productFiles.map((name) => join(data, name)).find((path) => existsSync(path));
-  if (found === undefined) {
+  if (found === undefined)
     throw new EnvError(
       `${data} has none of ${productFiles.join(", ")}. Download the products from the WebShop repository (its setup.sh has the addresses).`,
     );
-  }
   return found;
 }
 
@@ -122,9 +120,8 @@ function loadOrBuild(
   const key = [LAYOUT, source.size, mtimeMs, options.products ?? "all"].join(" ");
   if (kept) {
     const loaded = loadIndex(path, key);
-    if ("index" in loaded) {
+    if ("index" in loaded)
       return { searcher: createSearcher(loaded.index), columns: fromBlocks(loaded.extra) };
-    }
   }
   // Before the minutes of work, not after.
   if (kept) checkWritable(dirname(path));
@@ -261,11 +258,10 @@ function findAttributes(
   const name =
     basename(productFile) === "items_shuffle.json" ? "items_ins_v2.json" : "items_ins_v2_1000.json";
   const path = join(dirname(productFile), name);
-  if (!existsSync(path)) {
+  if (!existsSync(path))
     throw new EnvError(
       `${path} is missing: it holds the attributes and instructions for ${basename(productFile)}. Download it from the WebShop repository (its setup.sh has the addresses).`,
     );
-  }
   return entriesOf(path, numbers, count);
 }
 

@@ -36,9 +36,8 @@ export function parseProduct(record: unknown, where: string): Product | undefine
   if (!isFields(record))
     throw new EnvError(`${where}: a product is a JSON object, got ${typeof record}.`);
   const { asin } = record;
-  if (typeof asin !== "string" || asin === "") {
+  if (typeof asin !== "string" || asin === "")
     throw new EnvError(`${where}: a product needs an "asin", got ${JSON.stringify(asin)}.`);
-  }
   if (asin === "nan" || asin.length > LONGEST_ASIN) return undefined;
   const bullets = record.small_description;
   return {

@@ -20,9 +20,8 @@ export interface PythonRandom {
 
 /** `random.Random(seed)` for an integer from 0 to 2^32 - 1. */
 export function createPythonRandom(seed: number): PythonRandom {
-  if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {
+  if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff)
     throw new RangeError(`a seed is an integer from 0 to 4294967295, not ${seed}`);
-  }
   const state = seededState(seed);
   let position = N;
 
@@ -63,9 +62,8 @@ export function createPythonRandom(seed: number): PythonRandom {
       }
     },
     sample<T>(items: readonly T[], count: number): T[] {
-      if (count > items.length || items.length > 21) {
+      if (count > items.length || items.length > 21)
         throw new RangeError(`cannot sample ${count} of ${items.length} items`);
-      }
       const pool = [...items];
       return Array.from({ length: count }, (_, drawn) => {
         const left = pool.length - drawn;

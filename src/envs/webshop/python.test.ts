@@ -72,9 +72,8 @@ describe("Python's texts", () => {
 
 describe("the similarity of texts as sets of words", () => {
   it("equals difflib's", () => {
-    for (const [a, b, expected] of fixture<[string, string, number][]>("token-set-ratio")) {
+    for (const [a, b, expected] of fixture<[string, string, number][]>("token-set-ratio"))
       expect([a, b, tokenSetRatio(a, b)]).toEqual([a, b, expected]);
-    }
   });
 
   it("is 100 for the same words in any order, and between 0 and 100 for anything", () => {

@@ -111,11 +111,10 @@ function eachMember(source: ByteSource, form: RecordForm, onRecord: OnRecord): v
       }
     }
   }
-  if (depth !== 0 || inText || source.size === 0) {
+  if (depth !== 0 || inText || source.size === 0)
     throw new EnvError(
       `${source.path} ends in the middle of record ${records + 1}: the file was cut off. Download it again.`,
     );
-  }
 }
 
 function wrongForm(source: ByteSource, form: RecordForm): EnvError {

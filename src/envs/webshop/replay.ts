@@ -93,11 +93,10 @@ export function replayWebshop(records: Iterable<unknown>, dataFolder: string): R
       const { mode } = record;
       let known = worlds.get(mode);
       if (known === undefined) {
-        if (world === undefined) {
+        if (world === undefined)
           throw new EnvError(
             `record ${at + 1} is an episode, but the record of the world it was played in ("type": "world") does not precede it.`,
           );
-        }
         known = openWorld(world, mode, dataFolder, comparison);
         worlds.set(mode, known);
       }

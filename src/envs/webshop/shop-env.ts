@@ -58,9 +58,8 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
   let visit = started;
   let admissible: readonly string[] | undefined;
   const current = (asked: string): Visit => {
-    if (visit === undefined) {
+    if (visit === undefined)
       throw new EnvError(`webshop: ${asked} was called before reset; call reset(task) first.`);
-    }
     return visit;
   };
   return {
@@ -80,9 +79,8 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
     },
     step(action): StepResult {
       const { goal, place } = current("step");
-      if (place.page === "done") {
+      if (place.page === "done")
         throw new EnvError("webshop: step was called after the purchase; call reset(task).");
-      }
       const moved = move(shop, goal, place, read(action));
       visit = { goal, place: moved.place };
       if (moved.place !== place) admissible = undefined;

@@ -6,11 +6,10 @@ import type { Env } from "../env.js";
 import { type Catalogue, createCatalogue, createWordColumn } from "./catalogue.js";
 import { colours } from "./colours.js";
 import { drawPrices, type Goal, makeGoals } from "./goals.js";
-import { nounsOf } from "./nouns.js";
 import { clickables, type Place, pageText, textAfterInstruction } from "./pages.js";
 import { type Product, searchText } from "./product.js";
 import { createPythonRandom } from "./python-random.js";
-import { scorePurchase } from "./score.js";
+import { nounsOf, scorePurchase } from "./score.js";
 import { move, parseAction, type Shop } from "./shop.js";
 import { createShopEnv, type ShopWorld } from "./shop-env.js";
 

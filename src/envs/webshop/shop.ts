@@ -88,9 +88,8 @@ function search({ catalogue }: Shop, query: string): readonly number[] {
       // The original draws again each time; here the same words find the same products.
       const random = createRandom(mixSeed("random products", query));
       const found = new Set<number>();
-      while (found.size < Math.min(MOST_RESULTS, catalogue.count)) {
+      while (found.size < Math.min(MOST_RESULTS, catalogue.count))
         found.add(random.int(catalogue.count));
-      }
       return [...found];
     }
     case "<a>":

@@ -20,9 +20,8 @@ describe.skipIf(!existsSync(official))(
   () => {
     it.each(["synthetic", "human"])("keeps the contract: goals %s", async (goals) => {
       const environment = open({ data: official, products: undefined, goals, suggestions: 3 });
-      for (const check of envChecks(environment, { invalidActions })) {
+      for (const check of envChecks(environment, { invalidActions }))
         await expect(check.run()).resolves.toBeUndefined();
-      }
     });
 
     it.each([
@@ -56,9 +55,8 @@ describe.skipIf(!existsSync(official))(
 
 it("observations after the instruction keep the contract", async () => {
   const cut = open({ observations: "after-instruction" });
-  for (const check of envChecks(cut, { invalidActions })) {
+  for (const check of envChecks(cut, { invalidActions }))
     await expect(check.run()).resolves.toBeUndefined();
-  }
   const [task] = cut.tasks("test");
   const first = (environment: typeof cut) => (environment.create() as Env).reset(task!);
   expect(first(cut)).toBe("'Search'");
@@ -67,9 +65,8 @@ it("observations after the instruction keep the contract", async () => {
 
 it("observations in lines keep the contract and show labels as they are clicked", async () => {
   const environment = open({ observations: "lines", perPage: 3, wording: "plain" });
-  for (const check of envChecks(environment, { invalidActions })) {
+  for (const check of envChecks(environment, { invalidActions }))
     await expect(check.run()).resolves.toBeUndefined();
-  }
   const env = environment.create() as Env;
   expect(env.reset(environment.tasks("test")[0]!)).toBe(" search");
   const results = env.step(environment.expert!(env)).observation.split("\n");
@@ -124,9 +121,8 @@ describe("the expert", () => {
     for (const task of tasks) {
       env.reset(task);
       let last = env.step(environment.expert!(env));
-      for (let step = 1; step < environment.stepLimit && !last.done; step++) {
+      for (let step = 1; step < environment.stepLimit && !last.done; step++)
         last = env.step(environment.expert!(env));
-      }
       expect([task.id, last.reward, last.info]).toEqual([
         task.id,
         10,

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { folder } from "../../reach.js";
+import type { EnvPrompt } from "../../text/prompt.js";
 import { defineEnv } from "../define-env.js";
 import { type Env, EnvError, type Environment, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
@@ -19,7 +20,6 @@ import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openMadeCatalogue } from "./made-catalogue.js";
 import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
 import { RESULTS_PER_PAGE } from "./pages.js";
-import { shopPrompt } from "./prompt.js";
 import { createPythonRandom } from "./python-random.js";
 import { replayWebshop } from "./replay.js";
 import type { Shop } from "./shop.js";
@@ -31,6 +31,14 @@ import {
   withBlanks,
 } from "./shop-env.js";
 import { goalQuery, nextAction } from "./shop-expert.js";
+
+/** A web store in text. */
+export const shopPrompt: EnvPrompt = {
+  instructions:
+    "You shop in a simulated web store. You search for products and click what is on the page, one action at a time.",
+  advice:
+    "First reason step by step about the situation and about which action brings the purchase closest to what is wanted",
+};
 
 const STEP_LIMIT = 15;
 const TEST_GOALS = 500;
@@ -123,11 +131,10 @@ function open(options: Options): Environment {
   const random = createPythonRandom(options.seed);
   const prices = drawPrices(catalogue, random);
   const goals = makeGoals(catalogue, prices, random);
-  if (goals.count === 0) {
+  if (goals.count === 0)
     throw new EnvError(
       `webshop: ${data} has no goals of the kind ${options.goals}. Goals that people wrote are in items_human_ins.json, which belongs next to the products; goals: synthetic needs none.`,
     );
-  }
   const shop: Shop = {
     catalogue,
     prices,
@@ -140,11 +147,10 @@ function open(options: Options): Environment {
     // The original compares an option together with its name, so that some goals match no purchase.
     ...(data !== undefined && { expertMayFail: true }),
     replayRecords(records) {
-      if (data === undefined) {
+      if (data === undefined)
         throw new EnvError(
           "webshop: recordings use the official products. Set data (or WEBSHOP_DATA) to their folder.",
         );
-      }
       return replayWebshop(records, data);
     },
   };
@@ -159,16 +165,14 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
       );
     return openOfficialCatalogue({ data, wishes: goals, products, cache });
   }
-  if (goals === "human") {
+  if (goals === "human")
     throw new EnvError(
       "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or use goals: synthetic.",
     );
-  }
-  if (cache !== undefined) {
+  if (cache !== undefined)
     throw new EnvError(
       "webshop: cache is for the index of the official products, and the made-up catalogue keeps none: leave it out, or set data (or WEBSHOP_DATA) to the folder of the official files.",
     );
-  }
   return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed, options.wording);
 }
 
@@ -212,9 +216,8 @@ function environment(
     prompt: shopPrompt,
     create: () => createShopEnv(world),
     expert(env: Env) {
-      if (!("visit" in env)) {
+      if (!("visit" in env))
         throw new EnvError("The webshop expert plays webshop environments only, unwrapped.");
-      }
       const action = nextAction(shop, (env as ShopEnv).visit);
       return observations === "lines" ? withBlanks(action) : action;
     },

@@ -101,12 +101,12 @@ function reflexionNotes(client: ChatClient, memory: number) {
     finished: async (episode: Episode, signal?: AbortSignal): Promise<void> => {
       if (episode.success || episode.stop === "broken") return;
       const key = keyOf(episode);
-      const known = notes.get(key) ?? [];
-      const messages = messagesOf(reflectionDialogue(episode, known));
+      const earlier = notes.get(key) ?? [];
+      const messages = messagesOf(reflectionDialogue(episode, earlier));
       const text = await client(messages, mixSeed("reflection", episode.seed), signal);
       const note = withoutThought(text).slice(0, longestNote);
       if (note === "") return;
-      notes.set(key, [...known, note].slice(-memory));
+      notes.set(key, [...earlier, note].slice(-memory));
       const [oldest] = notes.keys();
       if (notes.size > keptGroups && oldest !== undefined) notes.delete(oldest);
     },

@@ -1,5 +1,6 @@
 /** Policies by configuration. */
 import { z } from "zod";
+import { addedParts, addPart, schemaOfParts } from "../../added-parts.js";
 import { ConfigError } from "../../config/config-error.js";
 import type { Environment } from "../../envs/env.js";
 import { UserError } from "../../errors.js";
@@ -33,23 +34,18 @@ export interface PolicyKind<Options extends z.ZodObject = z.ZodObject> {
   create(options: z.output<Options>, context: PolicyContext): Policy;
 }
 
-const plugins = new Map<string, PolicyKind>();
+const plugins = addedParts<PolicyKind>("policies");
 
-/**
- * The schema of a policy: its name and the options of that kind. A plugin's policy replaces it by
- * one that has it too.
- */
-export let policyConfig = schemaOfAll();
-
-function schemaOfAll() {
+/** The schema of a policy: its name and the options of that kind. */
+export const policyConfig = schemaOfParts("policies", () => {
   const added = [...plugins.values()].map(({ name, options }) =>
     options.safeExtend({ name: z.literal(name) }),
   );
   return z.discriminatedUnion("name", [...BUILT_IN, ...added] as unknown as typeof BUILT_IN);
-}
+});
 
 /** The settings of a policy. */
-export type PolicyConfig = z.output<ReturnType<typeof schemaOfAll>>;
+export type PolicyConfig = z.output<ReturnType<typeof policyConfig>>;
 
 /** Adds a policy, so that commands can name it. */
 export function registerPolicy(kind: PolicyKind): void {
@@ -65,8 +61,7 @@ export function registerPolicy(kind: PolicyKind): void {
     throw new UserError(
       `policy "${name}": an option cannot be called name; it is the policy's own`,
     );
-  plugins.set(name, kind);
-  policyConfig = schemaOfAll();
+  addPart("policies", name, kind);
 }
 
 /** What policies need to know about the rollout they play in. */

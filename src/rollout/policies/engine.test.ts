@@ -68,13 +68,13 @@ it("continues a conversation's tokens, and renders it whole where the template f
     ...built.files,
     config: JSON.stringify({ ...config, chat_template: forgetful }),
   });
-  const said = ["look", "<think>where?</think>look", "look", "look"];
+  const responses = ["look", "<think>where?</think>look", "look", "look"];
   const asked: SampleRequest[] = [];
   const stub = {
     capabilities: { vocabularySize: built.vocabularySize, maxContext: 4096 },
     sample: async (requests: readonly SampleRequest[]) =>
       requests.map((request) => {
-        const tokens = [...built.encode(said[asked.length]!, { plain: true }), built.endId!];
+        const tokens = [...built.encode(responses[asked.length]!, { plain: true }), built.endId!];
         asked.push(request);
         return [{ tokens, logprobs: tokens.map(() => -1), stopReason: "stop" }];
       }),
@@ -105,11 +105,11 @@ it("reads the recorded prompt's tokens at every step, continued or re-encoded", 
   const model = { preset: "tiny", vocabularySize, maxContext: 512 } as const;
   engine = await createEmbeddedEngine({ model, threads: 1 });
   const common = { environment, style, tasks, groupSize: 1, seed: 0 };
-  const taught = await rollout({ ...common, policy: expertPolicy(environment.expert!) });
+  const shown = await rollout({ ...common, policy: expertPolicy(environment.expert!) });
   // Enough to act, but not enough to write every action the way the history does.
   await sft(
     engine,
-    taught.flatMap(({ episodes }) => episodes),
+    shown.flatMap(({ episodes }) => episodes),
     { tokenizer, style },
     { ...sftOptions.parse({ epochs: 12, batch: 4, optimizer: { learningRate: 2e-3 } }), seed: 0 },
   );

@@ -50,24 +50,8 @@ export const FURNITURE: readonly (readonly [
 export const ROOMS: readonly string[] = [...new Set(WAYS.flatMap(({ from, to }) => [from, to]))];
 /** Further names for the rooms of mazes. */
 export const MORE_ROOMS: readonly string[] = ["attic", "cellar", "gallery", "library", "workshop"];
-export const FOODS: readonly string[] = [
-  "apple",
-  "carrot",
-  "egg",
-  "fish",
-  "mushroom",
-  "onion",
-  "pepper",
-  "potato",
-];
-export const THINGS: readonly string[] = [
-  "bell",
-  "candle",
-  "clock",
-  "coin",
-  "flute",
-  "lamp",
-  "mirror",
-  "ring",
-];
+export const FOODS: readonly string[] = "apple carrot egg fish mushroom onion pepper potato".split(
+  " ",
+);
+export const THINGS: readonly string[] = "bell candle clock coin flute lamp mirror ring".split(" ");
 export const KEYS: readonly string[] = ["brass key", "copper key", "silver key"];

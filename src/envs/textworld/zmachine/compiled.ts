@@ -9,25 +9,14 @@
 import { compileRoutine } from "./compile.js";
 import { decodeInstruction } from "./instruction.js";
 import { feedLine, runRoutine } from "./interpreter.js";
-import {
-  drawRandom,
-  forgetCode,
-  type Machine,
-  print,
-  printCode,
-  restoreSnapshot,
-  routineAt,
-  type Snapshot,
-  selectStream,
-  textAt,
-} from "./machine.js";
+import { forgetCode, type Machine, restoreSnapshot, routineAt, type Snapshot } from "./machine.js";
+import { helpersOf } from "./operations.js";
 import type { Compiled, Routine } from "./routine.js";
-import { copyTable, encodeText, printTable, scanTable, tokeniseAs } from "./tables.js";
 import { MOST_PARAMETERS } from "./translate.js";
 
-/** A routine is compiled when it has been called so often. */
+/** Calls of a routine before it is compiled. */
 const HOT = 100;
-/** Compiling takes as long as some hundred turns: a story that is played a few times is not worth it. */
+/** Turns before anything is compiled, which takes as long as a few hundred turns. */
 const TURNS_BEFORE = 40;
 
 /** Plays turns of a story, compiling what is hot. */
@@ -153,23 +142,4 @@ function createCompiler(machine: Machine, fuel: Int32Array): Compiler {
     return made;
   };
   return compiledFor;
-}
-
-/** What compiled code calls, by the names that it uses. */
-function helpersOf(machine: Machine): Readonly<Record<string, unknown>> {
-  type Operands = readonly number[];
-  return {
-    ...machine.objects,
-    m: machine.memory,
-    print: (text: string) => print(machine, text),
-    printCode: (code: number) => printCode(machine, code),
-    textAt: (address: number) => textAt(machine, address),
-    random: (range: number) => drawRandom(machine, range),
-    selectStream: (stream: number, table: number) => selectStream(machine, stream, table),
-    scanTable: (operands: Operands) => scanTable(machine, operands),
-    tokeniseAs: (operands: Operands) => tokeniseAs(machine, operands),
-    encodeText: (operands: Operands) => encodeText(machine, operands),
-    copyTable: (operands: Operands) => copyTable(machine, operands),
-    printTable: (operands: Operands) => printTable(machine, operands),
-  };
 }

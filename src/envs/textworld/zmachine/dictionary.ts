@@ -1,6 +1,5 @@
 /** Splits a line into words and looks them up in a dictionary of the story. */
-import { storyFault } from "./fault.js";
-import type { Story } from "./story.js";
+import { type Story, storyFault } from "./story.js";
 import { encodeWord, WORD_BYTES } from "./text.js";
 
 /** A dictionary, ready to look words up. */

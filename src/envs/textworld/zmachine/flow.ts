@@ -1,5 +1,5 @@
 /** The control flow of a routine: its instructions, its blocks, and how deep the stack is at each. */
-import type { Instruction } from "./instruction.js";
+import { type Instruction, NAMES_VARIABLE } from "./instruction.js";
 
 /** Instructions that run one after the other; only the last one goes elsewhere. */
 interface Block {
@@ -79,18 +79,17 @@ function cut(
 
 /** The addresses that an instruction may go to, other than the next one. */
 export function jumpsTo({ op, branchIf, target }: Instruction): readonly number[] {
-  return op === 44 || (branchIf >= 0 && target > 1) ? [target] : [];
+  return op === "jump" || (branchIf >= 0 && target > 1) ? [target] : [];
 }
 
-const ENDS = new Set([28, 43, 44, 48, 49, 51, 55, 56, 58]);
+const ENDS: ReadonlySet<string> = new Set(
+  "throw ret jump rtrue rfalse print_ret restart ret_popped quit".split(" "),
+);
 
 /** Whether the next instruction is never reached from this one. */
 export function endsPath({ op }: Instruction): boolean {
   return ENDS.has(op);
 }
-
-/** Instructions whose first operand is the number of a variable. */
-const NAMES_VARIABLE: ReadonlySet<number> = new Set([4, 5, 13, 37, 38, 46, 73]);
 
 /** The variables that an instruction reads or changes. */
 export function variablesOf({ op, a, operands, store }: Instruction): readonly number[] {
@@ -107,10 +106,10 @@ function stackEffect({
 }: Instruction): { readonly taken: number; readonly left: number } | undefined {
   // A variable that is only known at run time may be the stack.
   if (NAMES_VARIABLE.has(op) && a < 0) return undefined;
-  if (op === 44 && a < 0) return undefined;
+  if (op === "jump" && a < 0) return undefined;
   let taken = operands.filter((operand) => operand === ~0).length;
-  if (op === 56 || op === 73) taken++;
-  let left = store === 0 || op === 72 ? 1 : 0;
+  if (op === "ret_popped" || op === "pull") taken++;
+  let left = store === 0 || op === "push" ? 1 : 0;
   // The top of the stack in place: it must be there, and stays.
   if (NAMES_VARIABLE.has(op) && a === 0) {
     taken++;

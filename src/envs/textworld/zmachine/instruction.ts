@@ -1,15 +1,14 @@
 /** Instructions, decoded once: the interpreter runs them, the compiler translates them. */
-import { storyFault } from "./fault.js";
-import type { Story } from "./story.js";
+import { type Story, storyFault } from "./story.js";
 import { decodeText } from "./text.js";
 
-/**
- * One instruction. `op` is the opcode's number in its class plus the class: 2OP + n, OP1 + n, and so
- * on. An operand that is 0 or more is a constant; a negative one, `~v`, is variable v.
- */
+/** One instruction. An operand that is 0 or more is a constant; a negative one, `~v`, is variable v. */
 export interface Instruction {
   readonly address: number;
-  readonly op: number;
+  /** Its name in the standard; of none that the standard has, its code. */
+  readonly op: string;
+  /** The place of its name among `OPCODES`. */
+  readonly code: number;
   readonly operands: readonly number[];
   /** The first operands again, or 0: reading a field is faster than reading a list. */
   readonly a: number;
@@ -29,19 +28,79 @@ export interface Instruction {
   jump: Instruction | undefined;
 }
 
-/** Classes of opcodes. */
+/** Where the codes of each class begin. */
 const OP1 = 32;
 const OP0 = 48;
 const VAR = 64;
 const EXT = 96;
 
-/**
- * Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. Its number is one that no
- * story can spell.
- */
+interface Opcode {
+  readonly name: string;
+  readonly stores: boolean;
+  readonly branches: boolean;
+  /** How many operands it needs at least. */
+  readonly needed: number;
+}
+
+/** The instructions of a class: `<` stores a result, `?` branches, `/n` needs n operands. */
+const classOf = (size: number, needed: number, text: string): readonly (Opcode | undefined)[] => {
+  const words = text.trim().split(/\s+/);
+  return Array.from({ length: size }, (_, code) => {
+    const [, name, stores, branches, own] =
+      /^(\w+)(<)?(\?)?(?:\/(\d))?$/.exec(words[code] ?? "-") ?? [];
+    return name === undefined
+      ? undefined
+      : {
+          name,
+          stores: stores !== undefined,
+          branches: branches !== undefined,
+          needed: own === undefined ? needed : Number(own),
+        };
+  });
+};
+
+/** The instructions of version 8, by the standard's classes (section 14): 2OP, 1OP, 0OP, VAR, EXT. */
+export const OPCODES: readonly (Opcode | undefined)[] = [
+  ...classOf(
+    32,
+    2,
+    `- je?/1 jl? jg? dec_chk? inc_chk? jin? test? or< and< test_attr? set_attr clear_attr store
+    insert_obj loadw< loadb< get_prop< get_prop_addr< get_next_prop< add< sub< mul< div< mod<
+    call_2s< call_2n set_colour throw`,
+  ),
+  ...classOf(
+    16,
+    1,
+    `jz? get_sibling<? get_child<? get_parent< get_prop_len< inc dec print_addr call_1s< remove_obj
+    print_obj ret jump print_paddr load< call_1n`,
+  ),
+  ...classOf(
+    16,
+    0,
+    `rtrue rfalse print print_ret nop - - restart ret_popped catch< quit new_line show_status
+    verify? - piracy?`,
+  ),
+  ...classOf(
+    32,
+    1,
+    `call_vs< storew/3 storeb/3 put_prop/3 aread< print_char print_num random< push pull
+    split_window set_window call_vs2< erase_window erase_line set_cursor/2 get_cursor set_text_style
+    buffer_mode output_stream input_stream sound_effect/0 read_char< scan_table<?/3 not< call_vn
+    call_vn2 tokenise/2 encode_text/4 copy_table/3 print_table/2 check_arg_count?`,
+  ),
+  ...classOf(
+    32,
+    0,
+    `save< restore< log_shift</2 art_shift</2 set_font</1 - - - - save_undo< restore_undo<
+    print_unicode/1 check_unicode</1`,
+  ),
+];
+
+/** Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. */
 export const HOST: Instruction = {
   address: 0,
-  op: EXT + 32,
+  op: "host",
+  code: -1,
   operands: [],
   a: 0,
   b: 0,
@@ -54,27 +113,10 @@ export const HOST: Instruction = {
   jump: undefined,
 };
 
-const BRANCHES = new Set([
-  ...[1, 2, 3, 4, 5, 6, 7, 10],
-  ...[OP1, OP1 + 1, OP1 + 2, OP0 + 13, OP0 + 15, VAR + 23, VAR + 31],
-]);
-const STORES = new Set([
-  ...[8, 9, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25],
-  ...[OP1 + 1, OP1 + 2, OP1 + 3, OP1 + 4, OP1 + 8, OP1 + 14, OP0 + 9],
-  ...[VAR, VAR + 4, VAR + 7, VAR + 12, VAR + 22, VAR + 23, VAR + 24],
-  ...[EXT, EXT + 1, EXT + 2, EXT + 3, EXT + 4, EXT + 9, EXT + 10, EXT + 12],
-]);
-/** How many operands an instruction needs at least, where that is not 0 (VAR and EXT only). */
-const NEEDED: ReadonlyMap<number, number> = new Map([
-  ...[0, 5, 6, 7, 8, 9, 10, 11, 12, 15, 17, 18, 19, 20, 22, 24, 25, 26, 31].map(
-    (n) => [VAR + n, n === 15 ? 2 : 1] as const,
-  ),
-  ...[1, 2, 3, 23, 29].map((n) => [VAR + n, 3] as const),
-  ...[4, 27, 30].map((n) => [VAR + n, n === 4 ? 1 : 2] as const),
-  [VAR + 28, 4],
-  ...[2, 3].map((n) => [EXT + n, 2] as const),
-  ...[4, 11, 12].map((n) => [EXT + n, 1] as const),
-]);
+/** Instructions whose first operand is the number of a variable. */
+export const NAMES_VARIABLE: ReadonlySet<string> = new Set(
+  "dec_chk inc_chk store inc dec load pull".split(" "),
+);
 
 const LARGE = 0;
 const SMALL = 1;
@@ -102,45 +144,47 @@ export function decodeInstruction(story: Story, address: number): Instruction {
     }
   };
   const first = byte();
-  let op: number;
+  let code: number;
   if (first === 0xbe) {
-    op = EXT + (byte() & 31);
+    code = EXT + (byte() & 31);
     listed([byte()]);
   } else if (first >= 0xe0) {
-    op = VAR + (first & 31);
-    listed(op === VAR + 12 || op === VAR + 26 ? [byte(), byte()] : [byte()]);
+    code = VAR + (first & 31);
+    const isLong = ["call_vs2", "call_vn2"].includes(OPCODES[code]?.name ?? "");
+    listed(isLong ? [byte(), byte()] : [byte()]);
   } else if (first >= 0xc0) {
-    op = first & 31;
+    code = first & 31;
     listed([byte()]);
-  } else if (first >= 0xb0) op = OP0 + (first & 15);
+  } else if (first >= 0xb0) code = OP0 + (first & 15);
   else if (first >= 0x80) {
-    op = OP1 + (first & 15);
+    code = OP1 + (first & 15);
     operand((first >> 4) & 3);
   } else {
-    op = first & 31;
+    code = first & 31;
     operand(first & 0x40 ? 2 : SMALL);
     operand(first & 0x20 ? 2 : SMALL);
   }
-  const needed = op < OP1 ? (op === 1 || op === 28 ? 1 : 2) : (NEEDED.get(op) ?? 0);
+  const unknown: Opcode = { name: String(code), stores: false, branches: false, needed: 0 };
+  const { name: op, stores, branches, needed } = OPCODES[code] ?? unknown;
   if (operands.length < needed)
-    throw storyFault(story, address, `an instruction has ${operands.length} operands of ${needed}`);
-  const store = STORES.has(op) ? byte() : -1;
+    throw storyFault(story, address, `${op} has ${operands.length} operands of ${needed}`);
+  const store = stores ? byte() : -1;
   let branchIf = -1;
   let target = 0;
-  if (BRANCHES.has(op)) {
+  if (branches) {
     const how = byte();
     branchIf = how >> 7;
     const offset = how & 0x40 ? how & 63 : ((((how & 63) << 8) | byte()) << 18) >> 18;
     target = offset === 0 || offset === 1 ? offset : at + offset - 2;
   }
-  if (op === OP1 + 12 && operands[0]! >= 0) target = at + ((operands[0]! << 16) >> 16) - 2;
+  if (op === "jump" && operands[0]! >= 0) target = at + ((operands[0]! << 16) >> 16) - 2;
   let text = "";
-  if (op === OP0 + 2 || op === OP0 + 3) {
+  if (op === "print" || op === "print_ret") {
     const decoded = decodeText(story, bytes, at);
     text = decoded.text;
     at = decoded.end;
   }
   const [a = 0, b = 0] = operands;
   const links = { next: undefined, jump: undefined };
-  return { address, op, operands, a, b, store, branchIf, target, text, end: at, ...links };
+  return { address, op, code, operands, a, b, store, branchIf, target, text, end: at, ...links };
 }

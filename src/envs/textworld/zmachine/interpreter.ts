@@ -1,32 +1,26 @@
-/**
- * Runs a story, instruction by instruction, until it waits for a line. The numbers of the cases are
- * those of `instruction.ts`: 2OP as they are, 1OP + 32, 0OP + 48, VAR + 64, EXT + 96.
- */
-import { branch, call, follow, jump, leave } from "./control.js";
+/** Runs a story, instruction by instruction, until it waits for a line. */
 import { tokenise } from "./dictionary.js";
-import { storyFault } from "./fault.js";
-import { HOST, type Instruction } from "./instruction.js";
+import { HOST, type Instruction, OPCODES } from "./instruction.js";
 import {
-  drawRandom,
   instructionAt,
   type Machine,
   outermost,
   popFrame,
   print,
-  printCode,
   pushFrame,
-  selectStream,
-  textAt,
+  routineAt,
+  waitKey,
   writeByte,
-  writeWord,
 } from "./machine.js";
+import { OPERATIONS, operationsOf, takesList } from "./operations.js";
 import type { Routine } from "./routine.js";
-import { copyTable, encodeText, printTable, scanTable, tokeniseAs, unprovided } from "./tables.js";
-import { assign, peek, pop, push, replace, signed, value, variable } from "./variables.js";
+import { storyFault } from "./story.js";
+import { assign, peek, pop, push, replace, signed, value } from "./variables.js";
 
 /** Starts the story and runs it to the first line of input. */
 export function startStory(machine: Machine): void {
   const { story } = machine;
+  if (machine.operations.length === 0) machine.operations = operationsOf(machine);
   machine.memory.set(story.initial);
   machine.depth = 0;
   machine.top = 0;
@@ -67,301 +61,225 @@ export function runRoutine(machine: Machine, routine: Routine, passed: readonly 
   return machine.result;
 }
 
+function run(machine: Machine, from: Instruction): void {
+  for (let instruction = from; instruction !== HOST; ) {
+    if (--machine.fuel < 0)
+      throw storyFault(
+        machine.story,
+        instruction.address,
+        `a turn takes more than ${machine.turnLimit.toLocaleString("en")} instructions`,
+      );
+    instruction = (STEPS[instruction.code] ?? missing)(machine, instruction);
+  }
+}
+
+/** The instruction after one. */
+function follow(machine: Machine, instruction: Instruction): Instruction {
+  instruction.next ??= instructionAt(machine, instruction.end);
+  return instruction.next;
+}
+
+/** The instruction that one jumps to. */
+function jump(machine: Machine, instruction: Instruction): Instruction {
+  instruction.jump ??= instructionAt(machine, instruction.target);
+  return instruction.jump;
+}
+
+/** Returns from the running routine. */
+function leave(machine: Machine, result: number): Instruction {
+  const call = popFrame(machine);
+  if (call === undefined) throw storyFault(machine.story, 0, "the outermost routine returns");
+  if (call === HOST) {
+    machine.result = result;
+    return HOST;
+  }
+  assign(machine, call.store, result);
+  return follow(machine, call);
+}
+
+/** Goes on by whether a condition holds. */
+function branch(machine: Machine, instruction: Instruction, holds: boolean): Instruction {
+  if (holds !== (instruction.branchIf === 1)) return follow(machine, instruction);
+  const { target } = instruction;
+  return target < 2 ? leave(machine, target) : jump(machine, instruction);
+}
+
+/** Carries an instruction out and returns the one to go on with; `HOST` ends the run. */
+type Step = (machine: Machine, instruction: Instruction) => Instruction;
+
+/** Calls a routine: its function if it is compiled, or a new frame. */
+const call: Step = (machine, instruction) => {
+  const { operands } = instruction;
+  const packed = value(machine, operands[0]!);
+  const count = operands.length - 1;
+  if (packed === 0) {
+    for (let at = 1; at <= count; at++) value(machine, operands[at]!);
+    assign(machine, instruction.store, 0);
+    return follow(machine, instruction);
+  }
+  const routine = routineAt(machine, packed);
+  // Read before the frame is there: they belong to the caller.
+  for (let at = 1; at <= count; at++) given[at - 1] = value(machine, operands[at]!);
+  if (machine.compiledFor !== undefined && !machine.waits.has(waitKey(instruction, routine))) {
+    const compiled = machine.compiledFor(routine);
+    if (compiled !== undefined) {
+      given.fill(0, count);
+      const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0] = given;
+      assign(machine, instruction.store, compiled(count, a, b, c, d, e, f, g));
+      return follow(machine, instruction);
+    }
+  }
+  pushFrame(machine, routine, instruction, count);
+  const taken = Math.min(count, routine.locals);
+  for (let at = 0; at < taken; at++) machine.stack[machine.locals + at] = given[at]!;
+  routine.entry ??= instructionAt(machine, routine.start);
+  return routine.entry;
+};
+
+const given = new Uint16Array(7);
+
+/** Changes a variable by one, and compares it with a limit. */
+const check =
+  (step: 1 | -1): Step =>
+  (machine, instruction) => {
+    const name = value(machine, instruction.a);
+    const limit = signed(value(machine, instruction.b));
+    const changed = signed(peek(machine, name) + step);
+    replace(machine, name, changed & 0xffff);
+    return branch(machine, instruction, step < 0 ? changed < limit : changed > limit);
+  };
+
+const count =
+  (step: 1 | -1): Step =>
+  (machine, instruction) => {
+    const name = value(machine, instruction.a);
+    replace(machine, name, (peek(machine, name) + step) & 0xffff);
+    return follow(machine, instruction);
+  };
+
+const fault =
+  (problem: string): Step =>
+  ({ story }, { address }) => {
+    throw storyFault(story, address, problem);
+  };
+
+const missing: Step = (machine, instruction) =>
+  fault(`there is no instruction ${instruction.op}`)(machine, instruction);
+
 /** Frames are counted only if all of them are interpreted. */
 function leaveToInterpreter(machine: Machine): void {
   if (machine.compiledFor !== undefined) throw new Error("frames are counted");
 }
 
-function run(machine: Machine, from: Instruction): void {
-  const { memory, objects, story } = machine;
-  const read = (operand: number): number => (operand >= 0 ? operand : variable(machine, ~operand));
-  let instruction = from;
-  for (;;) {
-    if (--machine.fuel < 0)
-      throw storyFault(
-        story,
-        instruction.address,
-        `a turn takes more than ${machine.turnLimit.toLocaleString("en")} instructions`,
-      );
-    const { op, a, b, operands, store } = instruction;
-    switch (op) {
-      case 1: {
-        // je
-        const left = read(a);
-        let equal = false;
-        for (let at = 1; at < operands.length; at++) if (read(operands[at]!) === left) equal = true;
-        instruction = branch(machine, instruction, equal);
-        continue;
-      }
-      case 2: // jl
-        instruction = branch(machine, instruction, signed(read(a)) < signed(read(b)));
-        continue;
-      case 3: // jg
-        instruction = branch(machine, instruction, signed(read(a)) > signed(read(b)));
-        continue;
-      case 4: // dec_chk
-      case 5: {
-        // inc_chk
-        const name = read(a);
-        const limit = signed(read(b));
-        const changed = signed(peek(machine, name) + (op === 4 ? -1 : 1));
-        replace(machine, name, changed & 0xffff);
-        instruction = branch(machine, instruction, op === 4 ? changed < limit : changed > limit);
-        continue;
-      }
-      case 6: // jin
-        instruction = branch(machine, instruction, objects.parent(read(a)) === read(b));
-        continue;
-      case 7: {
-        // test
-        const bits = read(a);
-        const mask = read(b);
-        instruction = branch(machine, instruction, (bits & mask) === mask);
-        continue;
-      }
-      case 8: // or
-        assign(machine, store, read(a) | read(b));
-        break;
-      case 9: // and
-        assign(machine, store, read(a) & read(b));
-        break;
-      case 10: // test_attr
-        instruction = branch(machine, instruction, objects.has(read(a), read(b)));
-        continue;
-      case 11: // set_attr
-        objects.give(read(a), read(b), true);
-        break;
-      case 12: // clear_attr
-        objects.give(read(a), read(b), false);
-        break;
-      case 13: // store
-        replace(machine, read(a), read(b));
-        break;
-      case 14: // insert_obj
-        objects.insert(read(a), read(b));
-        break;
-      case 15: {
-        // loadw
-        const address = (read(a) + 2 * read(b)) & 0xffff;
-        assign(machine, store, (memory[address]! << 8) | memory[address + 1]!);
-        break;
-      }
-      case 16: // loadb
-        assign(machine, store, memory[(read(a) + read(b)) & 0xffff]!);
-        break;
-      case 17: // get_prop
-        assign(machine, store, objects.property(read(a), read(b)));
-        break;
-      case 18: // get_prop_addr
-        assign(machine, store, objects.propertyAddress(read(a), read(b)));
-        break;
-      case 19: // get_next_prop
-        assign(machine, store, objects.nextProperty(read(a), read(b)));
-        break;
-      case 20: // add
-        assign(machine, store, (read(a) + read(b)) & 0xffff);
-        break;
-      case 21: // sub
-        assign(machine, store, (read(a) - read(b)) & 0xffff);
-        break;
-      case 22: // mul
-        assign(machine, store, Math.imul(read(a), read(b)) & 0xffff);
-        break;
-      case 23: // div
-      case 24: {
-        // mod
-        const left = signed(read(a));
-        const right = signed(read(b));
-        if (right === 0) throw storyFault(story, instruction.address, "a division by zero");
-        assign(machine, store, (op === 23 ? left / right : left % right) & 0xffff);
-        break;
-      }
-      case 25: // call_2s
-      case 26: // call_2n
-      case 40: // call_1s
-      case 47: // call_1n
-      case 64: // call_vs
-      case 76: // call_vs2
-      case 89: // call_vn
-      case 90: // call_vn2
-        instruction = call(machine, instruction);
-        continue;
-      case 32: // jz
-        instruction = branch(machine, instruction, read(a) === 0);
-        continue;
-      case 33: // get_sibling
-      case 34: {
-        // get_child
-        const found = op === 33 ? objects.sibling(read(a)) : objects.child(read(a));
-        assign(machine, store, found);
-        instruction = branch(machine, instruction, found !== 0);
-        continue;
-      }
-      case 35: // get_parent
-        assign(machine, store, objects.parent(read(a)));
-        break;
-      case 36: // get_prop_len
-        assign(machine, store, objects.propertyLength(read(a)));
-        break;
-      case 37: // inc
-      case 38: {
-        // dec
-        const name = read(a);
-        replace(machine, name, (peek(machine, name) + (op === 37 ? 1 : -1)) & 0xffff);
-        break;
-      }
-      case 39: // print_addr
-        print(machine, textAt(machine, read(a)));
-        break;
-      case 41: // remove_obj
-        objects.remove(read(a));
-        break;
-      case 42: // print_obj
-        print(machine, objects.name(read(a)));
-        break;
-      case 43: // ret
-        instruction = leave(machine, read(a));
-        continue;
-      case 44: // jump
-        if (a < 0) throw storyFault(story, instruction.address, "a jump to a computed address");
-        instruction = jump(machine, instruction);
-        continue;
-      case 45: // print_paddr
-        print(machine, textAt(machine, read(a) * 8));
-        break;
-      case 46: // load
-        assign(machine, store, peek(machine, read(a)));
-        break;
-      case 48: // rtrue
-      case 49: // rfalse
-        instruction = leave(machine, 49 - op);
-        continue;
-      case 50: // print
-        print(machine, instruction.text);
-        break;
-      case 51: // print_ret
-        print(machine, `${instruction.text}\n`);
-        instruction = leave(machine, 1);
-        continue;
-      case 56: // ret_popped
-        instruction = leave(machine, pop(machine));
-        continue;
-      case 57: // catch
-        leaveToInterpreter(machine);
-        assign(machine, store, machine.depth);
-        break;
-      case 28: {
-        // throw
-        leaveToInterpreter(machine);
-        const result = read(a);
-        const depth = read(b);
-        if (depth < 1 || depth > machine.depth)
-          throw storyFault(story, instruction.address, "a throw to a routine that has ended");
-        while (machine.depth > depth) popFrame(machine);
-        instruction = leave(machine, result);
-        continue;
-      }
-      case 59: // new_line
-        print(machine, "\n");
-        break;
-      case 61: // verify
-      case 63: // piracy
-        instruction = branch(machine, instruction, true);
-        continue;
-      case 65: // storew
-        writeWord(machine, (read(a) + 2 * read(b)) & 0xffff, read(operands[2]!));
-        break;
-      case 66: // storeb
-        writeByte(machine, (read(a) + read(b)) & 0xffff, read(operands[2]!));
-        break;
-      case 67: // put_prop
-        objects.setProperty(read(a), read(b), read(operands[2]!));
-        break;
-      case 68: // aread
-        machine.waiting = instruction;
-        return;
-      case 69: // print_char
-        printCode(machine, read(a));
-        break;
-      case 70: // print_num
-        print(machine, String(signed(read(a))));
-        break;
-      case 71: // random
-        assign(machine, store, drawRandom(machine, read(a)));
-        break;
-      case 72: // push
-        push(machine, read(a));
-        break;
-      case 73: {
-        // pull
-        const name = read(a);
-        replace(machine, name, pop(machine));
-        break;
-      }
-      case 83: // output_stream
-        selectStream(machine, read(a), operands.length > 1 ? read(b) : 0);
-        break;
-      case 87: {
-        // scan_table
-        const found = scanTable(machine, operands.map(read));
-        assign(machine, store, found);
-        instruction = branch(machine, instruction, found !== 0);
-        continue;
-      }
-      case 88: // not
-        assign(machine, store, ~read(a) & 0xffff);
-        break;
-      case 91: // tokenise
-        tokeniseAs(machine, operands.map(read));
-        break;
-      case 92: // encode_text
-        encodeText(machine, operands.map(read));
-        break;
-      case 93: // copy_table
-        copyTable(machine, operands.map(read));
-        break;
-      case 94: // print_table
-        printTable(machine, operands.map(read));
-        break;
-      case 95: // check_arg_count
-        instruction = branch(
-          machine,
-          instruction,
-          machine.frames[machine.depth - 1]!.arguments >= read(a),
-        );
-        continue;
-      case 98: // log_shift
-      case 99: {
-        // art_shift
-        const number = op === 98 ? read(a) : signed(read(a));
-        const places = signed(read(b));
-        assign(machine, store, (places < 0 ? number >> -places : number << places) & 0xffff);
-        break;
-      }
-      case 107: // print_unicode
-        print(machine, String.fromCharCode(read(a)));
-        break;
-      case 52: // nop
-      case 60: // show_status
-      case 27: // set_colour
-      case 74: // split_window
-      case 75: // set_window
-      case 77: // erase_window
-      case 78: // erase_line
-      case 79: // set_cursor
-      case 81: // set_text_style
-      case 82: // buffer_mode
-      case 84: // input_stream
-      case 85: // sound_effect
-        for (const operand of operands) read(operand);
-        break;
-      case 128: // back to JavaScript (`HOST`)
-        return;
-      default: {
-        const result = unprovided(machine, instruction, operands.map(read));
-        if (result !== undefined) assign(machine, store, result);
-      }
-    }
-    instruction = instruction.next ?? follow(machine, instruction);
-  }
+/** The instructions that touch variables by name, the stack or the order of the program. */
+const CONTROL: Readonly<Record<string, Step>> = {
+  je(machine, instruction) {
+    const { a, operands } = instruction;
+    const left = value(machine, a);
+    let equal = false;
+    for (let at = 1; at < operands.length; at++)
+      if (value(machine, operands[at]!) === left) equal = true;
+    return branch(machine, instruction, equal);
+  },
+  dec_chk: check(-1),
+  inc_chk: check(1),
+  dec: count(-1),
+  inc: count(1),
+  store(machine, instruction) {
+    const name = value(machine, instruction.a);
+    replace(machine, name, value(machine, instruction.b));
+    return follow(machine, instruction);
+  },
+  load(machine, instruction) {
+    assign(machine, instruction.store, peek(machine, value(machine, instruction.a)));
+    return follow(machine, instruction);
+  },
+  push(machine, instruction) {
+    push(machine, value(machine, instruction.a));
+    return follow(machine, instruction);
+  },
+  pull(machine, instruction) {
+    const name = value(machine, instruction.a);
+    replace(machine, name, pop(machine));
+    return follow(machine, instruction);
+  },
+  ...Object.fromEntries(
+    "call_1s call_1n call_2s call_2n call_vs call_vn call_vs2 call_vn2"
+      .split(" ")
+      .map((name) => [name, call]),
+  ),
+  check_arg_count: (machine, instruction) =>
+    branch(
+      machine,
+      instruction,
+      machine.frames[machine.depth - 1]!.arguments >= value(machine, instruction.a),
+    ),
+  jump(machine, instruction) {
+    if (instruction.a < 0)
+      throw storyFault(machine.story, instruction.address, "a jump to a computed address");
+    return jump(machine, instruction);
+  },
+  ret: (machine, { a }) => leave(machine, value(machine, a)),
+  rtrue: (machine) => leave(machine, 1),
+  rfalse: (machine) => leave(machine, 0),
+  ret_popped: (machine) => leave(machine, pop(machine)),
+  print(machine, instruction) {
+    print(machine, instruction.text);
+    return follow(machine, instruction);
+  },
+  print_ret(machine, { text }) {
+    print(machine, `${text}\n`);
+    return leave(machine, 1);
+  },
+  catch(machine, instruction) {
+    leaveToInterpreter(machine);
+    assign(machine, instruction.store, machine.depth);
+    return follow(machine, instruction);
+  },
+  throw(machine, { a, b, address }) {
+    leaveToInterpreter(machine);
+    const result = value(machine, a);
+    const depth = value(machine, b);
+    if (depth < 1 || depth > machine.depth)
+      throw storyFault(machine.story, address, "a throw to a routine that has ended");
+    while (machine.depth > depth) popFrame(machine);
+    return leave(machine, result);
+  },
+  aread(machine, instruction) {
+    machine.waiting = instruction;
+    return HOST;
+  },
+  quit: fault("the story has ended: it was told to quit"),
+  restart: fault("the story was told to restart; reset the episode instead"),
+  read_char: fault("the story waits for a single key, which TextWorld's games never do"),
+};
+
+/** An operation of up to three operands. */
+const operate: Step = (machine, instruction) => {
+  const { a, b, operands, code } = instruction;
+  const x = value(machine, a);
+  const y = value(machine, b);
+  const z = operands.length > 2 ? value(machine, operands[2]!) : 0;
+  return result(machine, instruction, machine.operations[code]!(x, y, z));
+};
+
+const operateOnList: Step = (machine, instruction) => {
+  const values = instruction.operands.map((operand) => value(machine, operand));
+  return result(machine, instruction, machine.operations[instruction.code]!(values));
+};
+
+/** Stores a result, branches by it, or goes on. */
+function result(machine: Machine, instruction: Instruction, given: number | boolean): Instruction {
+  if (instruction.store >= 0) assign(machine, instruction.store, given as number);
+  return instruction.branchIf < 0
+    ? follow(machine, instruction)
+    : branch(machine, instruction, Boolean(given));
 }
+
+/** What carries out each instruction, by its code. */
+const STEPS: readonly (Step | undefined)[] = OPCODES.map((opcode) => {
+  if (opcode === undefined) return undefined;
+  const operation = OPERATIONS[opcode.name];
+  if (operation === undefined) return CONTROL[opcode.name];
+  return takesList(operation) ? operateOnList : operate;
+});

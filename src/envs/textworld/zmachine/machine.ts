@@ -3,11 +3,10 @@
  * games of a story that are being played: each puts its state in, plays a turn and takes it out.
  */
 import { type Dictionary, readDictionary } from "./dictionary.js";
-import { storyFault } from "./fault.js";
 import { decodeInstruction, type Instruction } from "./instruction.js";
 import { createObjects, type Objects } from "./objects.js";
 import { type Compiled, newRoutine, type Routine, readRoutine } from "./routine.js";
-import type { Story } from "./story.js";
+import { type Story, storyFault } from "./story.js";
 import { character, decodeText } from "./text.js";
 
 /** A routine that is running. */
@@ -20,6 +19,10 @@ interface Frame {
   /** How many arguments it was given. */
   arguments: number;
 }
+
+/** A plain instruction as a function of its operands, or of their list. */
+// biome-ignore lint/suspicious/noExplicitAny: some take a list, some give a truth value, some nothing.
+export type Operation = (...operands: any[]) => number | boolean;
 
 /** A machine; the interpreter and compiled routines change it. */
 export interface Machine {
@@ -60,6 +63,8 @@ export interface Machine {
   compiledFor: ((routine: Routine) => Compiled | undefined) | undefined;
   /** Texts that never change, by address. */
   readonly texts: Map<number, string>;
+  /** Plain instructions by their codes; made when the story starts. */
+  operations: readonly (Operation | undefined)[];
 }
 
 /**
@@ -113,6 +118,7 @@ export function createMachine(story: Story, turnLimit = TURN_LIMIT): Machine {
     result: 0,
     compiledFor: undefined,
     texts: new Map(),
+    operations: [],
   };
 }
 

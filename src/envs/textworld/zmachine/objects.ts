@@ -1,6 +1,5 @@
 /** The table of objects: attributes, a tree, and properties. All of it is in dynamic memory. */
-import { storyFault } from "./fault.js";
-import { OBJECT_SIZE, type Story } from "./story.js";
+import { OBJECT_SIZE, type Story, storyFault } from "./story.js";
 import { decodeText } from "./text.js";
 
 const PARENT = 6;

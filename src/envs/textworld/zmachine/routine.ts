@@ -1,7 +1,6 @@
 /** Routines of a story, found when they are first called. */
-import { storyFault } from "./fault.js";
 import type { Instruction } from "./instruction.js";
-import type { Story } from "./story.js";
+import { type Story, storyFault } from "./story.js";
 
 /** A routine as a JavaScript function: of the number of arguments given, and the arguments. */
 export type Compiled = (...given: number[]) => number;

@@ -105,3 +105,10 @@ function describeInterpreter(bytes: Uint8Array): void {
   bytes[0x32] = 1; // standard 1.0
   bytes[0x33] = 0;
 }
+
+/** The error for something that no correct story does: it breaks the episode, and says where. */
+export function storyFault(story: Story, address: number, problem: string): EnvError {
+  return new EnvError(
+    `${story.file}: at address 0x${address.toString(16)}: ${problem}; the story file is damaged, or not made by TextWorld`,
+  );
+}

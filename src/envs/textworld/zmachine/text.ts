@@ -1,6 +1,5 @@
 /** Text of the Z-machine: five-bit characters in words of three, in both directions. */
-import { storyFault } from "./fault.js";
-import type { Story } from "./story.js";
+import { type Story, storyFault } from "./story.js";
 
 const ALPHABETS = [
   "abcdefghijklmnopqrstuvwxyz",

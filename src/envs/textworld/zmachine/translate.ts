@@ -3,7 +3,8 @@
  * of the stack `s0` and so on; `m` is memory, `t` a value for a moment. What is rare or strange calls
  * `bail`, and the interpreter plays the turn again.
  */
-import type { Instruction } from "./instruction.js";
+import { type Instruction, NAMES_VARIABLE } from "./instruction.js";
+import { OPERATIONS } from "./operations.js";
 import type { Story } from "./story.js";
 
 /** What a translation needs to know. */
@@ -19,188 +20,75 @@ export interface Context {
 
 /** JavaScript for an instruction; `context.depth` is updated. */
 export function translate(instruction: Instruction, context: Context): string {
-  const { op, a, operands, store, text } = instruction;
-  const { story } = context;
-  const named = NAMED.has(op);
+  const { op, a, operands, store, branchIf, text } = instruction;
+  const named = NAMES_VARIABLE.has(op);
   // The first operand of some is the number of a variable, not a value.
   const values = operands.map((operand, at) => (named && at === 0 ? "" : value(operand, context)));
-  const [x = "", y = "", z = ""] = values;
+  const [x = "0", y = "0", z = "0"] = values;
   const set = (code: string): string => assign(store, code, context);
   const branch = (condition: string): string => branchOn(instruction, condition, context);
-  const signed = (code: string): string =>
-    /^\d+$/.test(code) ? `${(Number(code) << 16) >> 0}` : `(${code}<<16)`;
   switch (op) {
-    case 1:
-      return values.length === 1
-        ? branch("false")
-        : values.length === 2
-          ? branch(`${x}===${y}`)
-          : `t=${x};${branch(
-              values
-                .slice(1)
-                .map((other) => `t===${other}`)
-                .join("||"),
-            )}`;
-    case 2:
-      return branch(`${signed(x)}<${signed(y)}`);
-    case 3:
-      return branch(`${signed(x)}>${signed(y)}`);
-    case 4:
-    case 5: {
-      const [step, than] = op === 4 ? ["-1", "<"] : ["+1", ">"];
+    case "je":
+      return branch(
+        values
+          .slice(1)
+          .map((other) => `${x}===${other}`)
+          .join("||") || "false",
+      );
+    case "dec_chk":
+    case "inc_chk": {
+      const [step, than] = op === "dec_chk" ? ["-1", "<"] : ["+1", ">"];
       const changed = `t=${inPlace(a, context)}${step}&65535;${replace(a, "t", context)}`;
-      return `u=${signed(y)};${changed}${branch(`(t<<16)${than}u`)}`;
+      return `u=${y}<<16;${changed}${branch(`(t<<16)${than}u`)}`;
     }
-    case 6:
-      return branch(`parent(${x})===${y}`);
-    case 7:
-      return `t=${y};${branch(`(${x}&t)===t`)}`;
-    case 8:
-      return set(`${x}|${y}`);
-    case 9:
-      return set(`${x}&${y}`);
-    case 10:
-      return branch(`has(${x},${y})`);
-    case 11:
-    case 12:
-      return `give(${x},${y},${op === 11});`;
-    case 13:
+    case "inc":
+    case "dec":
+      return replace(a, `${inPlace(a, context)}${op === "inc" ? "+" : "-"}1&65535`, context);
+    case "store":
       return replace(a, y, context);
-    case 14:
-      return `insert(${x},${y});`;
-    case 15:
-      return `t=${x}+(${y}<<1)&65535;${set("m[t]<<8|m[t+1]")}`;
-    case 16:
-      return set(`m[${x}+${y}&65535]`);
-    case 17:
-      return set(`property(${x},${y})`);
-    case 18:
-      return set(`propertyAddress(${x},${y})`);
-    case 19:
-      return set(`nextProperty(${x},${y})`);
-    case 20:
-      return set(`${x}+${y}&65535`);
-    case 21:
-      return set(`${x}-${y}&65535`);
-    case 22:
-      return set(`Math.imul(${x},${y})&65535`);
-    case 23:
-    case 24:
-      return `t=${y};if(t===0)bail();${set(`((${signed(x)}>>16)${op === 23 ? "/" : "%"}(t<<16>>16))&65535`)}`;
-    case 25:
-    case 40:
-    case 64:
-    case 76:
-      return set(call(instruction, values, context));
-    case 26:
-    case 47:
-    case 89:
-    case 90:
-      return `${call(instruction, values, context)};`;
-    case 32:
-      return branch(`${x}===0`);
-    case 33:
-    case 34:
-      return `t=${op === 33 ? "sibling" : "child"}(${x});${set("t")}${branch("t!==0")}`;
-    case 35:
-      return set(`parent(${x})`);
-    case 36:
-      return set(`propertyLength(${x})`);
-    case 37:
-    case 38:
-      return replace(a, `${inPlace(a, context)}${op === 37 ? "+" : "-"}1&65535`, context);
-    case 39:
-      return `print(textAt(${x}));`;
-    case 41:
-      return `remove(${x});`;
-    case 42:
-      return `print(name(${x}));`;
-    case 43:
-      return `return ${x};`;
-    case 44:
-      return context.goto(instruction.target);
-    case 45:
-      return `print(textAt(${x}*8));`;
-    case 46:
+    case "load":
       return set(inPlace(a, context));
-    case 48:
-    case 49:
-      return `return ${49 - op};`;
-    case 50:
-      return `print(${JSON.stringify(text)});`;
-    case 51:
-      return `print(${JSON.stringify(`${text}\n`)});return 1;`;
-    case 56:
-      return `return s${--context.depth};`;
-    case 59:
-      return 'print("\\n");';
-    case 61:
-    case 63:
-      return branch("true");
-    case 65:
-      return `t=${x}+(${y}<<1)&65535;if(t+1>=${story.staticMark})bail();u=${z};m[t]=u>>8;m[t+1]=u;`;
-    case 66:
-      return `t=${x}+${y}&65535;if(t>=${story.staticMark})bail();m[t]=${z};`;
-    case 67:
-      return `setProperty(${x},${y},${z});`;
-    case 69:
-      return `printCode(${x});`;
-    case 70:
-      return `print(String(${signed(x)}>>16));`;
-    case 71:
-      return set(`random(${x})`);
-    case 72:
+    case "push":
       return assign(0, x, context);
-    case 73:
+    case "pull":
       return replace(a, `s${--context.depth}`, context);
-    case 83:
-      return `selectStream(${x},${y || 0});`;
-    case 87:
-      return `t=scanTable([${values}]);${set("t")}${branch("t!==0")}`;
-    case 88:
-      return set(`~${x}&65535`);
-    case 91:
-    case 92:
-    case 93:
-    case 94:
-      return `${TABLES[op - 91]}([${values}]);`;
-    case 95:
+    case "call_1s":
+    case "call_2s":
+    case "call_vs":
+    case "call_vs2":
+      return set(call(instruction, values, context));
+    case "call_1n":
+    case "call_2n":
+    case "call_vn":
+    case "call_vn2":
+      return `${call(instruction, values, context)};`;
+    case "check_arg_count":
       return branch(`n>=${x}`);
-    case 98:
-    case 99: {
-      const number = op === 98 ? x : `(${signed(x)}>>16)`;
-      return `t=${signed(y)}>>16;${set(`(t<0?${number}>>-t:${number}<<t)&65535`)}`;
-    }
-    case 96:
-    case 97:
-    case 100:
-    case 106:
-      return set("0");
-    case 105:
-      return set("65535");
-    case 107:
-      return `print(String.fromCharCode(${x}));`;
-    case 52:
-    case 60:
-    case 27:
-    case 74:
-    case 75:
-    case 77:
-    case 78:
-    case 79:
-    case 81:
-    case 82:
-    case 84:
-    case 85:
-      return "";
-    default:
-      // Reading a line, quitting and the like: the interpreter knows what to do.
-      return `bail();${store >= 0 ? set("0") : ""}`;
+    case "jump":
+      return context.goto(instruction.target);
+    case "ret":
+      return `return ${x};`;
+    case "rtrue":
+      return "return 1;";
+    case "rfalse":
+      return "return 0;";
+    case "ret_popped":
+      return `return s${--context.depth};`;
+    case "print":
+      return `print(${JSON.stringify(text)});`;
+    case "print_ret":
+      return `print(${JSON.stringify(`${text}\n`)});return 1;`;
   }
+  const operation = OPERATIONS[op];
+  // Reading a line, quitting and the like: the interpreter knows what to do.
+  if (operation === undefined) return `bail();${store >= 0 ? set("0") : ""}`;
+  if (operation === "all") return "";
+  const given: Readonly<Record<string, string>> = { x, y, z, all: `[${values}]` };
+  const code = operation.replace(/\b(?:x|y|z|all)\b/g, (name) => given[name]!);
+  if (store < 0) return branchIf < 0 ? `${code};` : branch(code);
+  return branchIf < 0 ? set(code) : `t=${code};${set("t")}${branch("t!==0")}`;
 }
 
-const NAMED: ReadonlySet<number> = new Set([4, 5, 13, 37, 38, 46, 73]);
-const TABLES = ["tokeniseAs", "encodeText", "copyTable", "printTable"];
 /** Arguments that functions take; a Z-machine's call has no more. */
 export const MOST_PARAMETERS = 7;
 

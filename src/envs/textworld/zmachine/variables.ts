@@ -1,6 +1,6 @@
 /** Variables of a running routine: the stack is 0, local ones are 1 to 15, global ones 16 to 255. */
-import { storyFault } from "./fault.js";
 import type { Machine } from "./machine.js";
+import { storyFault } from "./story.js";
 
 /** A word as a signed number. */
 export function signed(word: number): number {

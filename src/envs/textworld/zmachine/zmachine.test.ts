@@ -13,14 +13,14 @@ const CALLS = 120;
 /** Reads lines for ever; after each, calls the routine often and prints the sum of its results. */
 const main: readonly Line[] = [
   "line",
-  { op: 68, operands: [TEXT, PARSE], store: 20 },
-  { op: 13, operands: [21, CALLS] },
+  { op: "aread", operands: [TEXT, PARSE], store: 20 },
+  { op: "store", operands: [21, CALLS] },
   "again",
-  { op: 64, operands: [ROUTINE, v(21), v(22), 7], store: 23 },
-  { op: 20, operands: [v(22), v(23)], store: 22 },
-  { op: 4, operands: [21, 1], branch: { to: "again", unless: true } },
-  { op: 70, operands: [v(22)] },
-  { op: 44, jump: "line" },
+  { op: "call_vs", operands: [ROUTINE, v(21), v(22), 7], store: 23 },
+  { op: "add", operands: [v(22), v(23)], store: 22 },
+  { op: "dec_chk", operands: [21, 1], branch: { to: "again", unless: true } },
+  { op: "print_num", operands: [v(22)] },
+  { op: "jump", jump: "line" },
 ];
 
 function started(image: Uint8Array, limit?: number): Machine {
@@ -71,62 +71,68 @@ const branch = fc.record({
 const lines: fc.Arbitrary<readonly Line[]> = fc.oneof(
   fc
     .record({
-      op: fc.constantFrom(20, 21, 22),
+      op: fc.constantFrom("add", "sub", "mul"),
       operands: fc.tuple(operand, operand),
       store: target,
     })
     .map((one) => [one]),
   fc
     .record({
-      op: fc.constantFrom(8, 9, 15, 16, 20, 21, 22),
+      op: fc.constantFrom("or", "and", "loadw", "loadb", "add", "sub", "mul"),
       operands: fc.tuple(operand, operand),
       store: target,
     })
     .map((one) => [one]),
   fc
     .record({
-      op: fc.constantFrom(1, 2, 3, 7),
+      op: fc.constantFrom("je", "jl", "jg", "test"),
       operands: fc.tuple(operand, operand),
       branch,
     })
     .map((one) => [one]),
   fc
-    .record({ op: fc.constantFrom(4, 5), operands: fc.tuple(target, operand), branch })
+    .record({
+      op: fc.constantFrom("dec_chk", "inc_chk"),
+      operands: fc.tuple(target, operand),
+      branch,
+    })
     .map((one) => [one]),
-  fc.record({ op: fc.constantFrom(37, 38), operands: fc.tuple(target) }).map((one) => [one]),
-  fc.record({ op: fc.constant(32), operands: fc.tuple(operand), branch }).map((one) => [one]),
+  fc.record({ op: fc.constantFrom("inc", "dec"), operands: fc.tuple(target) }).map((one) => [one]),
+  fc.record({ op: fc.constant("jz"), operands: fc.tuple(operand), branch }).map((one) => [one]),
   fc
     .record({
-      op: fc.constantFrom(11, 12, 14),
+      op: fc.constantFrom("set_attr", "clear_attr", "insert_obj"),
       operands: fc.tuple(fc.constantFrom(1, 2), fc.constantFrom(1, 2)),
     })
     .map((one) => [one]),
   fc
     .record({
-      op: fc.constantFrom(65, 66),
+      op: fc.constantFrom("storew", "storeb"),
       operands: fc.tuple(fc.constant(TEXT), fc.integer({ min: 2, max: 20 }), operand),
     })
     .map((one) => [one]),
-  label.map((jump) => [{ op: 44, jump }]),
+  label.map((jump) => [{ op: "jump", jump }]),
   fc
     .integer({ min: 1, max: 6 })
-    .map((parts) => [{ op: 4, operands: [COUNTER, 1], branch: { to: `-${parts}`, unless: true } }]),
+    .map((parts) => [
+      { op: "dec_chk", operands: [COUNTER, 1], branch: { to: `-${parts}`, unless: true } },
+    ]),
   fc
     .record({
-      op: fc.constantFrom(17, 18),
+      op: fc.constantFrom("get_prop", "get_prop_addr"),
       operands: fc.tuple(fc.constantFrom(1, 2), fc.constantFrom(4, 5)),
       store: target,
     })
     .map((one) => [one]),
   fc.tuple(operand, operand, target).map(([a, b, to]) => [
-    { op: 20, operands: [a, b], store: 0 },
-    { op: 13, operands: [to, v(0)] },
+    { op: "add", operands: [a, b], store: 0 },
+    { op: "store", operands: [to, v(0)] },
   ]),
   fc.tuple(operand, target).map(([a, to]) => [
-    { op: 72, operands: [a] },
-    { op: 73, operands: [to] },
+    { op: "push", operands: [a] },
+    { op: "pull", operands: [to] },
   ]),
-  operand.map((one) => [{ op: 69, operands: [one] }]),
+  operand.map((one) => [{ op: "print_char", operands: [one] }]),
 );
 
 describe("compiled routines", () => {
@@ -148,16 +154,16 @@ describe("compiled routines", () => {
         const image = storyOf(
           main,
           [
-            { op: 13, operands: [COUNTER, 6] },
+            { op: "store", operands: [COUNTER, 6] },
             ...body,
             `L${parts.length}`,
             // Whatever was computed shows in the result.
             ...[2, 3, 4, 24, 25, 26].map((from) => ({
-              op: 20,
+              op: "add",
               operands: [v(1), v(from)],
               store: 1,
             })),
-            { op: 43, operands: [v(1)] },
+            { op: "ret", operands: [v(1)] },
           ],
           COUNTER,
         );
@@ -172,14 +178,14 @@ describe("compiled routines", () => {
 
   it("run loops that are entered in the middle", () => {
     const image = storyOf(main, [
-      { op: 13, operands: [2, 5] },
-      { op: 44, jump: "test" },
+      { op: "store", operands: [2, 5] },
+      { op: "jump", jump: "test" },
       "next",
-      { op: 20, operands: [v(1), v(2)], store: 1 },
-      { op: 38, operands: [2] },
+      { op: "add", operands: [v(1), v(2)], store: 1 },
+      { op: "dec", operands: [2] },
       "test",
-      { op: 3, operands: [v(2), 0], branch: { to: "next" } },
-      { op: 43, operands: [v(1)] },
+      { op: "jg", operands: [v(2), 0], branch: { to: "next" } },
+      { op: "ret", operands: [v(1)] },
     ]);
     const sum = (CALLS * (CALLS + 1)) / 2 + CALLS * 15;
     expect(outputs(image, true)[0]).toBe(`\n${sum}`);
@@ -188,7 +194,7 @@ describe("compiled routines", () => {
 });
 
 describe("a story that is wrong", () => {
-  const image = storyOf(main, [{ op: 43, operands: [1] }]);
+  const image = storyOf(main, [{ op: "ret", operands: [1] }]);
 
   it.each([
     ["no header", image.slice(0, 40), /40 bytes, and a header takes 64/],
@@ -212,33 +218,37 @@ describe("a story that is wrong", () => {
   });
 
   it.each<[string, readonly Line[], RegExp]>([
-    ["an endless loop", ["top", { op: 44, jump: "top" }], /more than 10,000 instructions/],
+    ["an endless loop", ["top", { op: "jump", jump: "top" }], /more than 10,000 instructions/],
     [
       "a routine that calls itself",
-      [{ op: 64, operands: [ROUTINE], store: 1 }],
+      [{ op: "call_vs", operands: [ROUTINE], store: 1 }],
       /call each other without end|more than 10,000/,
     ],
     [
       "a call outside memory",
-      [{ op: 64, operands: [0xfff0], store: 1 }],
+      [{ op: "call_vs", operands: [0xfff0], store: 1 }],
       /outside the memory for programs/,
     ],
-    ["a call into data", [{ op: 64, operands: [1], store: 1 }], /outside the memory for programs/],
-    ["a write into the program", [{ op: 66, operands: [0x800, 0, 1] }], /never changes/],
-    ["an object that is not there", [{ op: 11, operands: [9999, 1] }], /no object 9999/],
-    ["a division by zero", [{ op: 23, operands: [1, 0], store: 1 }], /division by zero/],
-    ["an empty stack", [{ op: 43, operands: [v(0)] }], /empty stack/],
+    [
+      "a call into data",
+      [{ op: "call_vs", operands: [1], store: 1 }],
+      /outside the memory for programs/,
+    ],
+    ["a write into the program", [{ op: "storeb", operands: [0x800, 0, 1] }], /never changes/],
+    ["an object that is not there", [{ op: "set_attr", operands: [9999, 1] }], /no object 9999/],
+    ["a division by zero", [{ op: "div", operands: [1, 0], store: 1 }], /division by zero/],
+    ["an empty stack", [{ op: "ret", operands: [v(0)] }], /empty stack/],
     [
       "a local variable that is not there",
       [
-        { op: 20, operands: [v(9), 1], store: 9 },
-        { op: 43, operands: [v(9)] },
+        { op: "add", operands: [v(9), 1], store: 9 },
+        { op: "ret", operands: [v(9)] },
       ],
       /a routine of 4 local variables names number 9/,
     ],
-    ["a wait for a key", [{ op: 86, operands: [1], store: 1 }], /single key/],
+    ["a wait for a key", [{ op: "read_char", operands: [1], store: 1 }], /single key/],
     ["an instruction that is not there", [{ op: 127 }], /there is no instruction 127/],
-    ["a quit", [{ op: 58 }], /told to quit/],
+    ["a quit", [{ op: "quit" }], /told to quit/],
   ])("breaks the episode with %s", (_, routine, message) => {
     for (const compiled of [false, true])
       expect(outputs(storyOf(main, routine), compiled, 10_000)[0]).toMatch(message);
@@ -265,7 +275,7 @@ describe("a story that is wrong", () => {
 });
 
 it("copies of a state are independent", () => {
-  const machine = started(storyOf(main, [{ op: 43, operands: [v(1)] }]));
+  const machine = started(storyOf(main, [{ op: "ret", operands: [v(1)] }]));
   const start = takeSnapshot(machine);
   feedLine(machine, [65]);
   const first = machine.transcript;

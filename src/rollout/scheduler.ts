@@ -1,0 +1,398 @@
+/**
+ * The scheduler between an engine and everything that samples from it: which requests are sampled
+ * together, how many episodes are played at once, and what becomes of the last, slow ones.
+ *
+ * **Requests.** They wait in one queue, and the engine samples one batch at a time. When the next
+ * batch begins, and who is in it, depends on the pace:
+ *
+ *   `together`  An agent's programs side by side. The batch begins when each of them has asked, and
+ *               has the order in which they joined: the same programs make the same batches, and a
+ *               run can be repeated to the last bit. A program that is busy, with a slow tool say, is
+ *               waited for as long as the last batch took, and then left to the next one.
+ *   `own`       Episodes that do not wait for one another. The batch begins when the engine is free,
+ *               with the `rows` requests that have waited longest.
+ *   `served`    Clients that come and go. As `own`, but long answers are sampled in slices
+ *               (`slices.ts`): after each, whoever is done leaves and whoever waits joins. An idle
+ *               engine waits a moment for those of its last batch, who often ask again together.
+ *
+ * An engine that batches by itself is handed requests as they come, at most `rows` at a time. An
+ * answer depends on its own request and seed, not on the batch, except for rounding.
+ *
+ * **Episodes at once.** `together`, all episodes of a rollout are played at once and advance in
+ * lock-step, so that a policy asks for all of them in one call (`rollout.ts`). At their `own` pace, as many
+ * are played as fill the engine's next batch: more worlds would only wait in its queue.
+ *
+ * **The last, slow episodes.** `together`, they are waited for. At their `own` pace, those left
+ * when nine tenths of a rollout's episodes are over have `stragglerSeconds` more. Then they are
+ * broken, or their groups are carried over: complete groups go on to learning, the others continue
+ * in the next rollout and are learnt with it. Between two rollouts nothing is sampled for them. A
+ * group is carried over once; what is unfinished after that breaks.
+ */
+import type { ActingEngine, Sample, SampleRequest } from "../engine/engine.js";
+import type { Group } from "./episode.js";
+import { type OpenRollout, openRollout } from "./open-rollout.js";
+import { type PaceOptions, rowsOf } from "./pace.js";
+import { type Admission, type RolloutOptions, rollout } from "./rollout.js";
+import { addSlice, apart, type Draft, draftOf, nextSlice, refuseOverflow } from "./slices.js";
+
+/** Tokens per slice: few enough that nobody waits long, enough that joining costs little. */
+const SLICE_TOKENS = 32;
+/** Served requests sampled together: their KV caches fit in memory. */
+const SERVED_ROWS = 256;
+/** The shortest wait for programs that are still busy. */
+const MIN_TOGETHER_MS = 250;
+/**
+ * How long an idle engine waits for the clients of its last batch, as a share of the time that
+ * took: a batch that falls apart costs more.
+ */
+const SERVED_PATIENCE = 0.25;
+const MIN_SERVED_MS = 5;
+/** The share of a rollout's episodes after which the others are stragglers. */
+const MOST = 0.9;
+
+/** How requests are put together. */
+export interface SchedulerOptions {
+  readonly pace: "together" | "own" | "served";
+  /** Most requests sampled at once (default: 256 served ones, and otherwise any number). */
+  readonly rows?: number;
+  /**
+   * Tokens per slice of a served answer (default: 32); Infinity samples every answer in one go, for
+   * engines without a prefix cache.
+   */
+  readonly sliceTokens?: number;
+  /**
+   * At their own pace: whether the engine batches requests by itself (default: whether another
+   * program samples for it).
+   */
+  readonly batchesItself?: boolean;
+}
+
+/** Samples one continuation at a time for many callers. */
+export interface Sampler {
+  /** An aborted request is rejected at once. */
+  sample(request: Omit<SampleRequest, "count">, signal?: AbortSignal): Promise<Sample>;
+}
+
+/** One program's place: with pace `together`, the others wait for its requests. */
+interface Place extends Sampler {
+  /** Nobody waits for this program any more. */
+  leave(): void;
+}
+
+/** What the engine did since it was last asked. */
+export interface Load {
+  /** Seconds in which it sampled. */
+  readonly busySeconds: number;
+  readonly calls: number;
+  readonly rows: number;
+  /** Most episodes that were in progress at once. */
+  readonly live: number;
+}
+
+/** A queue in front of an engine. */
+export interface Scheduler extends Sampler {
+  /** The engine as those ask it who know nothing of the queue. */
+  readonly engine: ActingEngine;
+  /** Takes a place; programs that run together take theirs before any of them asks. */
+  join(): Place;
+  /** Where episodes wait until they may start. */
+  readonly admission: Admission;
+  /** From now on whoever asks waits; the engine finishes what it samples. */
+  close(): void;
+  open(): void;
+  load(): Load;
+}
+
+/** A request in the queue, or in the batch that is being sampled. */
+interface Row {
+  readonly draft: Draft;
+  /** The number of its place; 0 has none. */
+  readonly place: number;
+  settle(end: { readonly samples: readonly Sample[] } | { readonly error: unknown }): void;
+  isSettled: boolean;
+}
+
+/** A scheduler of this engine's requests. */
+export function createScheduler(engine: ActingEngine, options: SchedulerOptions): Scheduler {
+  const { pace } = options;
+  const { rows = pace === "served" ? SERVED_ROWS : Number.POSITIVE_INFINITY } = options;
+  const sliceTokens =
+    pace === "served" ? (options.sliceTokens ?? SLICE_TOKENS) : Number.POSITIVE_INFINITY;
+  const waiting = new Set<Row>();
+  const places = new Set<number>();
+  const outside: (() => void)[] = [];
+  let last = { rows: Number.POSITIVE_INFINITY, ms: 0 };
+  let joined = 0;
+  let isOpen = true;
+  let isSampling = false;
+  let turn: NodeJS.Immediate | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let inFlight = 0;
+  let busySince = 0;
+  let limit = rows;
+  let live = 0;
+  let counts = { busyMs: 0, calls: 0, rows: 0, live: 0 };
+
+  const isReady = (): boolean => {
+    if (pace === "own") return true;
+    if (pace === "served") return waiting.size >= Math.min(last.rows, rows);
+    const asked = new Set([...waiting].map(({ place }) => place));
+    return [...places].every((place) => asked.has(place));
+  };
+  const patienceMs = (): number =>
+    pace === "together"
+      ? Math.max(MIN_TOGETHER_MS, last.ms)
+      : Math.max(MIN_SERVED_MS, SERVED_PATIENCE * last.ms);
+  const batchesItself = (): boolean =>
+    pace === "own" && (options.batchesItself ?? engine.capabilities.otherSampler === true);
+
+  /** The next requests: by place, then by the time they have waited. */
+  const take = (room: number): readonly Row[] => {
+    const taken = [...waiting].sort((a, b) => a.place - b.place).slice(0, room);
+    for (const row of taken) waiting.delete(row);
+    return taken;
+  };
+
+  /**
+   * Begins a batch if it is time, after a turn of the event loop: those who were answered together
+   * ask together again, and the parallel calls of one program come one after another.
+   */
+  const look = (): void => {
+    if (turn !== undefined) return;
+    turn = setImmediate(() => {
+      turn = undefined;
+      if (!isOpen || waiting.size === 0) return;
+      if (batchesItself())
+        for (const row of take(rows - inFlight)) void sampleOnce([row]).then(look);
+      else if (isSampling) return;
+      else if (isReady()) void sampleBatch();
+      else timer ??= setTimeout(() => void sampleBatch(), patienceMs());
+    });
+  };
+
+  /** Samples until everybody who is in the batch, or joined it between slices, is answered. */
+  const sampleBatch = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    isSampling = true;
+    let batch = take(rows);
+    while (batch.length > 0) {
+      const started = performance.now();
+      await sampleOnce(batch);
+      last = { rows: batch.length, ms: performance.now() - started };
+      const unfinished = batch.filter(({ isSettled }) => !isSettled);
+      batch = unfinished.length === 0 ? [] : [...unfinished, ...take(rows - unfinished.length)];
+    }
+    isSampling = false;
+    look();
+  };
+
+  /** Samples a slice for each of these, and answers those that are complete. */
+  const sampleOnce = async (batch: readonly Row[]): Promise<void> => {
+    if (inFlight === 0) busySince = performance.now();
+    inFlight += batch.length;
+    counts = { ...counts, calls: counts.calls + 1, rows: counts.rows + batch.length };
+    try {
+      const slices = batch.map(({ draft }) => nextSlice(draft, sliceTokens));
+      // Places that ask together will continue together; others only happen to meet.
+      const samples = await engine.sample(pace === "together" ? slices : slices.map(apart));
+      for (const [at, row] of batch.entries()) {
+        const answer = addSlice(row.draft, samples[at]!, sliceTokens);
+        if (answer !== undefined) row.settle({ samples: answer });
+      }
+    } catch (error) {
+      // One client's bad request fails the whole call: alone, each gets its own answer.
+      if (pace === "served" && batch.length > 1) for (const row of batch) await sampleOnce([row]);
+      else for (const row of batch) row.settle({ error });
+    }
+    inFlight -= batch.length;
+    if (inFlight === 0) counts.busyMs += performance.now() - busySince;
+    // As many episodes as would fill the next batch.
+    limit = Math.max(rows, live + rows - inFlight - waiting.size);
+    admit();
+  };
+
+  const admit = (): void => {
+    while (live < limit && outside.length > 0) {
+      live += 1;
+      counts.live = Math.max(counts.live, live);
+      outside.shift()!();
+    }
+  };
+
+  const ask = (
+    request: SampleRequest,
+    place: number,
+    signal?: AbortSignal,
+  ): Promise<readonly Sample[]> =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      refuseOverflow(request, engine.capabilities.maxContext);
+      const abort = (): void => row.settle({ error: signal!.reason });
+      const row: Row = {
+        ...{ draft: draftOf(request), place, isSettled: false },
+        settle(end) {
+          if (row.isSettled) return;
+          row.isSettled = true;
+          signal?.removeEventListener("abort", abort);
+          if (waiting.delete(row)) look();
+          if ("samples" in end) resolve(end.samples);
+          else reject(end.error);
+        },
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      waiting.add(row);
+      look();
+    });
+  const samplerAt = (place: number): Sampler => ({
+    sample: async (request, signal) => (await ask(request, place, signal))[0]!,
+  });
+
+  return {
+    ...samplerAt(0),
+    engine: {
+      get capabilities() {
+        return engine.capabilities;
+      },
+      sample: (requests) => Promise.all(requests.map((request) => ask(request, 0))),
+    },
+    join() {
+      const place = ++joined;
+      places.add(place);
+      return {
+        ...samplerAt(place),
+        leave() {
+          places.delete(place);
+          look();
+        },
+      };
+    },
+    admission: {
+      enter: () =>
+        new Promise((resolve) => {
+          outside.push(resolve);
+          admit();
+        }),
+      leave() {
+        live -= 1;
+        admit();
+      },
+    },
+    open() {
+      isOpen = true;
+      look();
+    },
+    close() {
+      isOpen = false;
+    },
+    load() {
+      const { busyMs, ...rest } = counts;
+      counts = { busyMs: 0, calls: 0, rows: 0, live };
+      return { busySeconds: busyMs / 1000, ...rest };
+    },
+  };
+}
+
+/** What a rollout played. */
+export interface Played {
+  /** The groups that are complete; those carried over from the last rollout come last. */
+  readonly groups: readonly Group[];
+  /** How the engine was used, if episodes have their own pace. */
+  readonly pace?: PaceLoad | undefined;
+}
+
+/** What the engine did during a rollout. */
+export interface PaceLoad extends Load {
+  readonly seconds: number;
+  /** Groups that were left to the next rollout. */
+  readonly carried: number;
+}
+
+/** One rollout after another, at the pace that is set. */
+export interface Rollouts {
+  /** The engine that the policy is to ask, and how many episodes at a time (undefined: all). */
+  readonly engine: ActingEngine;
+  readonly batch: number | undefined;
+  /** How many groups are carried over into the next rollout: it needs so many tasks fewer. */
+  readonly carried: number;
+  play(options: RolloutOptions): Promise<Played>;
+  /** Breaks what was carried over, and closes its worlds. */
+  end(): Promise<void>;
+}
+
+/** Rollouts of episodes that sample from this engine. */
+export function createRollouts(engine: ActingEngine, options: PaceOptions): Rollouts {
+  if (options.pace === "together")
+    return {
+      ...{ engine, batch: undefined, carried: 0 },
+      play: async (plan) => ({ groups: await rollout(plan) }),
+      end: async () => undefined,
+    };
+  const scheduler = createScheduler(engine, { pace: "own", rows: rowsOf(options) });
+  const { stragglerSeconds, stragglers } = options;
+  const lateReason = `the episode was not over ${stragglerSeconds} s after nine tenths of the others${stragglers === "carry" ? ", nor in the next update" : ""} (rollout.stragglerSeconds)`;
+  let before: OpenRollout | undefined;
+  /** Called whenever an episode ends. */
+  let look: () => void = () => undefined;
+
+  /** Waits until all of these are over, or the time of the stragglers of the first is. */
+  const wait = (open: readonly OpenRollout[]): Promise<void> =>
+    new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      let isOverdue = false;
+      const end = (settle: () => void): void => {
+        clearTimeout(timer);
+        look = () => undefined;
+        settle();
+      };
+      look = () => {
+        if (isOverdue && open.some((one) => one.hasComplete())) return end(resolve);
+        if (stragglerSeconds === undefined || open[0]!.progress < MOST) return;
+        timer ??= setTimeout(() => {
+          isOverdue = true;
+          look();
+        }, stragglerSeconds * 1000);
+      };
+      Promise.all(open.map(({ playing }) => playing)).then(
+        () => end(resolve),
+        (error: unknown) => end(() => reject(error)),
+      );
+      look();
+    });
+
+  const play = async (plan: RolloutOptions): Promise<Played> => {
+    const started = performance.now();
+    scheduler.open();
+    const now = openRollout({
+      ...plan,
+      concurrency: plan.tasks.length * plan.groupSize,
+      admission: scheduler.admission,
+      onEpisode(episode) {
+        plan.onEpisode?.(episode);
+        look();
+      },
+    });
+    await wait(before === undefined ? [now] : [now, before]);
+    const broken = stragglers === "carry" ? before : now;
+    broken?.breakOff(lateReason);
+    await broken?.playing;
+    const groups = [...now.takeComplete(), ...(before?.takeComplete(plan.tasks.length) ?? [])];
+    before = now.left === 0 ? undefined : now;
+    if (before === undefined) await now.playing;
+    else scheduler.close();
+    const seconds = (performance.now() - started) / 1000;
+    return { groups, pace: { ...scheduler.load(), seconds, carried: now.left } };
+  };
+
+  return {
+    ...{ engine: scheduler.engine, batch: 1, play },
+    get carried() {
+      return before?.left ?? 0;
+    },
+    async end() {
+      before?.breakOff("the run is over");
+      scheduler.open();
+      await before?.playing.catch(() => undefined);
+    },
+  };
+}
