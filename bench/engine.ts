@@ -20,15 +20,14 @@
  * measures, without PyTorch, what the default run does with the smallest preset: few sequences of
  * different lengths, and turns of rollouts.
  */
-import "../src/no-telemetry.js";
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import * as ort from "onnxruntime-node";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import { encodeModel } from "../src/engine/embedded/onnx.js";
 import type { Engine } from "../src/engine/engine.js";
 import type { ModelConfig } from "../src/engine/weights/model-config.js";
 import { input, logprob, mul, neg } from "../src/objectives/expression.js";
+import { onnxRuntime } from "../src/onnx-runtime.js";
 import { createRandom } from "../src/random.js";
 import { compareModel } from "./peer/model.js";
 import { interleave as alternate, machine, peakMemory, startPeer, THREADS } from "./peer/side.js";
@@ -129,13 +128,16 @@ async function sgemm(): Promise<number> {
     outputs: [{ name: "shape", type: "int64", shape: [2] }],
     constants: [],
   });
-  const session = await ort.InferenceSession.create(model, {
+  const session = await onnxRuntime().InferenceSession.create(model, {
     intraOpNumThreads: THREADS,
     // Otherwise the product is optimised away.
     graphOptimizationLevel: "disabled",
   });
   const matrix = () =>
-    new ort.Tensor("float32", Float32Array.from({ length: n * n }, random.next), [n, n]);
+    new (onnxRuntime().Tensor)("float32", Float32Array.from({ length: n * n }, random.next), [
+      n,
+      n,
+    ]);
   const feeds = { a: matrix(), b: matrix() };
   let best = Number.POSITIVE_INFINITY;
   for (let i = 0; i < 8; i++) {

@@ -12,7 +12,6 @@ import { type ForestRow, forestSvg } from "./shared/forest-svg.js";
 
 export const PAGE = "docs/results/observations.md";
 export const FIGURE = "docs/images/observations-forest.svg";
-const LOG = "observations-log.md";
 const DATA = "bench/observations.json";
 /** What stands around what the command writes. */
 const MARKS = ["<!-- npm run bench -- observations --write -->", "<!-- end -->"] as const;
@@ -33,8 +32,6 @@ interface Comparison {
   readonly algorithm: string;
   readonly updates: number;
   readonly date: string;
-  /** The section of the log that describes it. */
-  readonly log: string;
   readonly splits: Readonly<Record<string, SplitRuns>>;
 }
 
@@ -124,8 +121,8 @@ export function contrastTable(study: Study): readonly string[] {
   return table(
     ["start", "updates", "RL alone, unseen", "adds", "unseen rooms", "seen rooms"],
     [
-      ...contrasts.map(({ comparison: { start, log, updates, algorithm }, arm, main, seen }) => [
-        `[${STARTS[start]}](${LOG}#${log})`,
+      ...contrasts.map(({ comparison: { start, updates, algorithm }, arm, main, seen }) => [
+        STARTS[start],
         String(updates),
         `${successOf(main)}${algorithm === "grpo" ? "" : " (GiGPO)"}`,
         ARMS[arm],

@@ -5,7 +5,7 @@
  * fails where the reference is out of date or a link leads nowhere.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -27,3 +27,15 @@ if (!existsSync(mark) || readFileSync(mark, "utf8") !== lock) {
 run("npm", ["run", "--silent", "build"], dirname(docs));
 run("node", ["reference.js", "--check"], docs);
 run("npm", ["run", "--silent", "build"], docs);
+writeLlmsTxt();
+
+/** `llms.txt` beside the site: the list of documents for language models (llmstxt.org). */
+function writeLlmsTxt() {
+  const site = join(docs, ".vitepress", "dist");
+  if (!existsSync(site) || readdirSync(site).length === 0) throw new Error(`no site in ${site}`);
+  const [, ...list] = readFileSync(join(docs, "README.md"), "utf8")
+    .replaceAll(/^!\[.*\n/gm, "")
+    .split("\n");
+  const linked = list.join("\n").replaceAll(/\]\((?![a-z]+:|\.\.)([^)]+)\)/g, "](/$1)");
+  writeFileSync(join(site, "llms.txt"), `# Pawl\n${linked}`);
+}

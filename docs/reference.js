@@ -13,7 +13,7 @@ import "../dist/src/cli/all-worlds.js";
 import { loadCommands } from "../dist/src/cli/command-entry.js";
 import { commands as entries } from "../dist/src/cli/commands.js";
 import { groupsOf, settingGroups } from "../dist/src/cli/setting-groups.js";
-import { DEFAULT, describedWith } from "../dist/src/config/applies.js";
+import { DEFAULT } from "../dist/src/config/applies.js";
 import { flagOf, settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
 import { limitOptions } from "../dist/src/envs/limits.js";
@@ -54,8 +54,8 @@ function usageOf(setting) {
 }
 
 /** A setting, what it does and its default, as an item of a list. */
-function item(setting, base, rules = []) {
-  const about = plain(describedWith(setting, rules));
+function item(setting, base) {
+  const about = plain(setting.description);
   const value = defaultOf(setting, base);
   const known =
     value === "" || DEFAULT.test(about)
@@ -65,7 +65,7 @@ function item(setting, base, rules = []) {
 }
 
 /** `--help` shows all examples of a command. */
-const EXAMPLES = 2;
+const EXAMPLES = 1;
 /** A command with no more settings of a group names them. */
 const FEW = 3;
 
@@ -97,9 +97,7 @@ const groupOfSetting = new Map(
 );
 
 function groupList() {
-  const found = new Map(
-    Object.keys(settingGroups).map((key) => [key, { settings: [], rules: [] }]),
-  );
+  const found = new Map(Object.keys(settingGroups).map((key) => [key, { settings: [] }]));
   const listed = new Set();
   for (const key of ["chat", ...found.keys()])
     for (const command of shown) {
@@ -113,16 +111,15 @@ function groupList() {
         if (listed.has(about) || taken) continue;
         listed.add(about);
         settings.push(setting);
-        group.rules = command.applies?.() ?? [];
       }
     }
   return new Map([...found].filter(([, { settings }]) => settings.length > 0));
 }
 
-function groupSection([key, { settings, rules }]) {
+function groupSection([key, { settings }]) {
   const items = settings.map((setting) => {
     const from = groupsOf(setting.path).at(-1).length - 1;
-    return item({ ...setting, flag: flagOf(setting.path.slice(from)) }, undefined, rules);
+    return item({ ...setting, flag: flagOf(setting.path.slice(from)) });
   });
   const about = settingGroups[key];
   return [
@@ -136,19 +133,22 @@ function groupSection([key, { settings, rules }]) {
 
 /** What commands have in common beside groups: the same flag, about the same, with the same default. */
 const COMMON = 2;
-const alike = (setting, command) =>
-  [usageOf(setting), describedWith(setting, command.applies?.() ?? []), defaultOf(setting)].join(
-    "|",
-  );
+const alike = (setting) => [usageOf(setting), setting.description, defaultOf(setting)].join("|");
 const timesNamed = new Map();
 for (const command of shown)
   for (const setting of settingsByCommand.get(command.name))
     if (!elsewhere(setting, command) && groupsOf(setting.path).length === 0) {
-      const { count = 0 } = timesNamed.get(alike(setting, command)) ?? {};
-      timesNamed.set(alike(setting, command), { setting, command, count: count + 1 });
+      const { count = 0 } = timesNamed.get(alike(setting)) ?? {};
+      timesNamed.set(alike(setting), { setting, count: count + 1 });
     }
-const shared = [...timesNamed].filter(([, { count }]) => count >= COMMON);
-const isShared = (setting, command) => shared.some(([name]) => name === alike(setting, command));
+const shared = [...timesNamed]
+  .filter(([, { count }]) => count >= COMMON)
+  .sort(([, one], [, other]) => other.count - one.count)
+  .filter(
+    ([, { setting }], i, all) =>
+      all.findIndex(([, one]) => one.setting.flag === setting.flag) === i,
+  );
+const isShared = (setting) => shared.some(([name]) => name === alike(setting));
 
 function commandSection(command) {
   const settings = settingsByCommand.get(command.name);
@@ -156,8 +156,8 @@ function commandSection(command) {
   const here = settings.filter((setting) => !elsewhere(setting, command));
   const isInGroup = (setting) =>
     groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
-  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting, command));
-  const common = here.filter((setting) => isShared(setting, command));
+  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting));
+  const common = here.filter((setting) => isShared(setting));
   const prefixes = Object.entries(nested).filter(
     ([key, name]) =>
       name !== command.name &&
@@ -165,23 +165,16 @@ function commandSection(command) {
   );
   const usage = ["pawl", command.name, command.positionals, "[OPTIONS]"].filter(Boolean).join(" ");
   const notes = [
-    ...(settings.some(({ path }) => path[0] === "env" && path.length > 1)
-      ? ["`--env.…` sets the [environment's options](environments.md)."]
-      : []),
     ...(common.length === 0
       ? []
-      : [
-          `Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")} ([of several commands](#settings-of-several-commands)).`,
-        ]),
-    ...groupNotes(here.filter(isInGroup)),
+      : [`Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")}.`]),
+    ...groupNotes(here.filter(isInGroup), settings),
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
     ...(base === undefined
       ? []
-      : [
-          `Without a file, \`${base.path}\` holds beneath the flags; \`--print-config\` prints its values.`,
-        ]),
+      : [`Recipe: \`${base.path}\`; \`--print-config\` prints its values.`]),
   ];
   return [
     `## pawl ${command.name}`,
@@ -190,18 +183,16 @@ function commandSection(command) {
     ...(command.details === undefined ? [] : ["", prose(command.details)]),
     "",
     "```sh",
-    usage,
-    ...command.examples.slice(0, EXAMPLES).flatMap(([line, does]) => ["", `# ${does}`, line]),
+    ...(command.positionals === undefined ? [] : [usage, ""]),
+    ...command.examples.slice(0, EXAMPLES).map(([line]) => line),
     "```",
-    ...(listed.length === 0
-      ? []
-      : ["", ...listed.map((setting) => item(setting, base, command.applies?.()))]),
+    ...(listed.length === 0 ? [] : ["", ...listed.map((setting) => item(setting, base))]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
 }
 
 /** Which groups of settings a command has; where it has few of one, their names. */
-function groupNotes(settings) {
+function groupNotes(settings, all) {
   const references = new Map();
   for (const setting of settings) {
     const key = groupOfSetting.get(sameness(setting));
@@ -221,21 +212,18 @@ function groupNotes(settings) {
       return name.startsWith("--") ? `${link} below ${code(name)}` : link;
     }),
   );
+  if (all.some(({ path }) => path[0] === "env" && path.length > 1))
+    names.unshift("[env](environments.md)");
   return names.length === 0 ? [] : [`Groups: ${names.join("; ")}.`];
 }
 
-/** Help text as Markdown: lists in columns are shown as they are, and `<` is text elsewhere. */
+/** Help text as Markdown; lists in columns are left to `--help`, and `<` is text. */
 function prose(text) {
   const lines = text.split("\n");
-  const isColumn = (line) => line?.startsWith("  ") ?? false;
-  return lines
-    .flatMap((line, i) => {
-      const plain = line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;");
-      if (!isColumn(line)) return [plain];
-      const opens = isColumn(lines[i - 1]) ? [] : ["", "```text"];
-      const closes = isColumn(lines[i + 1]) ? [] : ["```", ""];
-      return [...opens, line.slice(2), ...closes];
-    })
+  const kept = lines.filter((line, i) => !line.startsWith("  ") && !lines[i + 1]?.startsWith("  "));
+  const left = kept.length < lines.length ? ["", "`--help` has the lists."] : [];
+  return [...kept, ...left]
+    .map((line) => line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;"))
     .join("\n")
     .replace(/\n{3,}/g, "\n\n")
     .trimEnd();
@@ -253,7 +241,8 @@ const pages = {
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
     "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
-    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`.",
+    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`,",
+    "which has more examples, and what a setting needs to have an effect.",
     "",
     shown.map(({ name }) => `[${name}](${anchor(name)})`).join(" · "),
     "",
@@ -263,7 +252,9 @@ const pages = {
     "",
     "## Settings of several commands",
     "",
-    ...shared.map(([, { setting, command }]) => item(setting, undefined, command.applies?.())),
+    "Named after “Also” above.",
+    "",
+    ...shared.map(([, { setting }]) => item(setting)),
     "",
     "## Groups of settings",
     "",

@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
-# Installs the packed package in empty projects, as users do: with npm 10 and 11, without a flag, and with nothing
-# but the registry. Then trains there, and compiles a program that imports the library.
+# Installs the packed packages in empty projects, as users do: with npm 10 and 11, without a flag, and with nothing but
+# the tarballs and the registry. Then measures, trains there, and compiles a program that imports the library.
 #
 #   packaging/check.sh [FOLDER]     a folder for the tarball and the projects (default: a temporary one)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=${1:-$(mktemp -d)}
 mkdir -p "$scratch"
-npm pack --silent --pack-destination "$scratch" >/dev/null
-tarball=$(echo "$scratch"/pawl-*.tgz)
+node packaging/pack.js "$scratch"
+platform=$(node -p 'process.platform + "-" + process.arch')
+tarballs=("$scratch"/pawl-[0-9]*.tgz "$scratch"/pawl-onnx-"$platform"-*.tgz)
+
+at_most() { # MEGABYTES WHAT PATH…: refuses more of them
+  local megabytes=$(($(du -sbc "${@:3}" | tail -1 | cut -f1) / 1000000))
+  echo "$2: $megabytes MB"
+  if [ "$megabytes" -gt "$1" ]; then echo "$2: expected at most $1 MB, found $megabytes MB" >&2 && exit 1; fi
+}
+[ "$platform" != linux-x64 ] || at_most 25 "to download" "${tarballs[@]}"
 typescript=$(npm pkg get devDependencies.typescript | tr -d '"')
 types=$(npm pkg get "devDependencies.@types/node" | tr -d '"')
 
@@ -17,7 +25,7 @@ install_with() { # VERSION of npm
   rm -rf "$project" && mkdir "$project" && cd "$project"
   echo '{ "type": "module", "private": true }' >package.json
   # A script that runs would be an error here: it could not find a shell.
-  npx --yes "npm@$1" install --script-shell=/no/such/shell "$tarball" "typescript@$typescript" "@types/node@$types" 2>&1 | tee install.log
+  npx --yes "npm@$1" install --script-shell=/no/such/shell "${tarballs[@]}" 2>&1 | tee install.log
   if grep -q "install-scripts" install.log; then echo "npm $1 asks about install scripts" >&2 && exit 1; fi
   npx pawl --version
 }
@@ -26,6 +34,8 @@ ten=$!
 (install_with 11)
 wait "$ten"
 cd "$scratch/npm-11"
+[ "$platform" != linux-x64 ] || at_most 70 "installed" node_modules
+npm install --silent "typescript@$typescript" "@types/node@$types"
 
 cat >program.ts <<'TS'
 import { expertPolicy, openEnvironment, promptStyle, rollout } from "pawl";

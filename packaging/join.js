@@ -3,7 +3,7 @@
  * find and open 500 small files than to run them, in every process and in every thread of an engine.
  *
  * An entry is a file that is started or imported by name; what several of them need, or what is loaded only when
- * needed, is in dist/lib/parts. Packages stay outside, but for zod, of which we use a fraction.
+ * needed, is in dist/lib/parts. Packages stay outside, but for those of which we use a fraction.
  */
 import {
   chmodSync,
@@ -32,6 +32,11 @@ const entries = {
   "world-worker": "cli/world-worker.js",
 };
 
+/** Packages that are joined with ours, because we use a fraction of them. */
+const joined = ["zod", "@modelcontextprotocol/client", "@huggingface/hub"];
+/** And what these need. */
+const within = (id) => id.includes("node_modules");
+
 const done = join(out, "main.js");
 // The lock file changes with zod and rolldown.
 const inputs = [compiled, join(root, "dist/recipes"), join(root, "package-lock.json")];
@@ -44,7 +49,9 @@ const bundle = await rolldown({
     Object.entries(entries).map(([name, path]) => [name, join(compiled, path)]),
   ),
   platform: "node",
-  external: (id) => /^[^./]/.test(id) && id !== "zod",
+  external: (id, importer) =>
+    id.startsWith("node:") ||
+    (/^[^./]/.test(id) && !joined.includes(id) && !(importer !== undefined && within(importer))),
   plugins: [
     {
       // With its map, so that ours leads to the sources.
@@ -65,12 +72,23 @@ const { output } = await bundle.generate({
 });
 await bundle.close();
 
-const licence = readFileSync(join(root, "node_modules/zod/LICENSE"), "utf8");
+/** The names of the packages that were joined. */
+const packages = new Set(
+  output
+    .flatMap((file) => (file.type === "chunk" ? file.moduleIds : []))
+    .map((id) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id.replaceAll("\\", "/"))?.[1])
+    .filter((name) => name !== undefined),
+);
+const licences = [...packages].sort().map((name) => {
+  const folder = join(root, "node_modules", name);
+  const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
+  const { license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return `${name}\n\n${file === undefined ? license : readFileSync(join(folder, file), "utf8")}`;
+});
 const files = new Map([
   ...output.map((file) => [file.fileName, file.type === "chunk" ? file.code : String(file.source)]),
-  ["licences.txt", `zod\n\n${licence}`],
+  ["licences.txt", licences.join("\n\n")],
 ]);
-for (const [name, text] of files) checkTelemetry(name, text);
 // A file that is the same is left alone: tests may be running it.
 for (const [name, text] of files) {
   const path = join(out, name);
@@ -85,15 +103,3 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
 chmodSync(done, 0o755);
 // What is compiled while this runs is joined the next time.
 utimesSync(done, began, began);
-
-/** ONNX Runtime reads when it is loaded whether it may send telemetry, so that must be said before. */
-function checkTelemetry(name, text) {
-  const first = (pattern) => text.search(pattern);
-  const runtime = first(/^import .*"onnxruntime-node";$/m);
-  if (!name.endsWith(".js") || runtime === -1) return;
-  const off = first(/^import ".*\/no-telemetry\.js";$/m);
-  if (off === -1 || off > runtime)
-    throw new Error(
-      `dist/lib/${name}: expected the import of no-telemetry.js before that of onnxruntime-node; see src/no-telemetry.ts`,
-    );
-}

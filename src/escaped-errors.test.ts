@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { endedByEscaped, runOwned } from "./escaped-errors.js";
 
-// Errors that really escape are tried in tests/attacks/agents.test.ts, in processes of their own.
+// Errors that really escape are tried in tests/attacks/agents.apart.test.ts, in processes of their own.
 
 const EVENTS = ["uncaughtException", "unhandledRejection"] as const;
 const listeners = (): readonly number[] => EVENTS.map((event) => process.listenerCount(event));

@@ -1,5 +1,8 @@
 /** What `npm install` does with this package; packaging/check.sh tries it. */
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 
 const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));
@@ -12,11 +15,29 @@ it("runs no install scripts, of its own or of a dependency", () => {
   expect(scripted.map(([path]) => path)).toEqual([]);
   for (const script of ["preinstall", "install", "postinstall", "prepare"])
     expect(manifest.scripts).not.toHaveProperty(script);
-  // Users have no lock file: they get our copy, and packing takes the script off it.
-  expect(manifest.bundleDependencies).toEqual(["onnxruntime-node"]);
-  expect(manifest.scripts.prepack).toContain("packaging/bundle.js");
+  // Users have no lock file, and get the platforms' packages of packaging/pack.js instead.
+  expect(manifest.dependencies).not.toHaveProperty("onnxruntime-node");
+  expect(manifest.devDependencies["onnxruntime-node"]).toBe(
+    manifest.dependencies["onnxruntime-common"],
+  );
   // The site's tools are installed apart.
   expect(readFileSync("docs/.npmrc", "utf8")).toMatch(/^ignore-scripts=true$/m);
+});
+
+it("says in a clone that is not installed what is missing, and leaves it as it was", () => {
+  const clone = mkdtempSync(join(tmpdir(), "pawl-clone-"));
+  cpSync("bin", join(clone, "bin"), { recursive: true });
+  cpSync("package.json", join(clone, "package.json"));
+  // Without dependencies, so that npx does nothing but start the program.
+  const run = spawnSync("npx", ["--yes", "--offline", "--no-install", "pawl"], {
+    cwd: clone,
+    encoding: "utf8",
+  });
+  const direct = spawnSync(join(clone, manifest.bin.pawl), { encoding: "utf8" });
+  expect(direct.stderr).toBe("pawl: this clone is not installed yet: run npm ci first\n");
+  expect(direct.status).toBe(1);
+  expect(run.status).not.toBe(0);
+  expect(readdirSync(clone).sort()).toEqual(["bin", "package.json"]);
 });
 
 it("has no settings in .npmrc that npm does not know", () => {

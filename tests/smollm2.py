@@ -1,4 +1,4 @@
-"""What transformers computes for tests/smollm2.test.ts, in 32 bits: ids, log-probabilities, greedy continuations.
+"""What transformers computes for tests/smollm2.nightly.test.ts, in 32 bits: ids, log-probabilities, greedy continuations.
 
 python smollm2.py FOLDER   (reads FOLDER/in.json and the model beside it, writes FOLDER/out.json)
 """

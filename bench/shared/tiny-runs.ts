@@ -64,7 +64,7 @@ const rwml: TinyRun = {
   command: ["rwml"],
   async prepare(folder, name, seed) {
     const { tinyConfig } = await import(join(built, "train/testing.js"));
-    const { rwmlConfig } = await import(join(built, "train/rwml-config.js"));
+    const { rwmlConfig } = await import(join(built, "rwml/config.js"));
     const { findEnvKind } = await import(join(built, "envs/registry.js"));
     const start = join(folder, `${name}-start`);
     const warmStart = {

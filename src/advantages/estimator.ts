@@ -35,9 +35,7 @@ export const commonSettings = {
   penaltyOn: z
     .enum(["malformed", "invalid"])
     .default("invalid")
-    .describe(
-      "what the penalty is for: malformed responses only, or also actions that the environment refuses (invalid)",
-    ),
+    .describe("malformed responses only, or also actions that the environment refuses (invalid)"),
 };
 
 /**

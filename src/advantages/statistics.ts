@@ -15,7 +15,7 @@ export const perSetting = z
   .enum(["step", "episode"])
   .default("step")
   .describe(
-    "group statistics over all steps, or over one value per episode; with rloo also other-episodes, its default: the mean of the other episodes",
+    "group statistics over all steps, or one value per episode; rloo also: other-episodes, its default",
   );
 
 /** What a normalised value is divided by: the group's standard deviation, or nothing. */

@@ -53,8 +53,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
   const asked: ActingEngine = {
     capabilities: engine.capabilities,
     async sample(requests) {
-      // A program may hide that the engine failed, and the episodes of the others would be a
-      // biased sample.
+      // A program may hide the engine's error, and the remaining episodes would be a biased sample.
       if (failure !== undefined) throw failure.error;
       try {
         return await notOwned(() => askEngine(() => engine.sample(requests)));
@@ -112,7 +111,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         session.end();
         plan.signal?.removeEventListener("abort", interrupt);
         plan.late?.removeEventListener("abort", tooLate);
-        // A program that still runs is told that nobody waits for it.
+        // Tells a program that is still running that its result is no longer needed.
         abort(new Error("the episode is over"));
       }
     },

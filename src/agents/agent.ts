@@ -33,7 +33,7 @@ export interface Agent<T extends object = AgentTask> {
   readonly name?: string;
   /** The tasks of each split, with an `id` and a `type` if they should have any. */
   readonly tasks: Readonly<Record<string, readonly T[]>>;
-  /** Does a task with the model; `signal` is aborted when nobody waits for it any more. */
+  /** Does a task with the model; `signal` is aborted when its result is no longer needed. */
   run(task: T, model: PawlModel, signal: AbortSignal): unknown;
   /** What a run is worth, at once or later; a number alone is a success if it is the largest. */
   reward(

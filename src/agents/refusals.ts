@@ -1,7 +1,7 @@
 /**
- * Refused calls. A program may ask again whenever it is refused, without end: so it is refused
- * after a turn of the event loop, in which timers and signals have theirs, and at last not at all,
- * so that it stands still for good, also after its episode.
+ * Refused calls. A program may repeat a refused call for ever. So a refusal comes after a turn of the
+ * event loop, which lets timers and signals run; and after many of them calls are never answered, which
+ * stops the program for good, even after its episode.
  */
 import { setImmediate } from "node:timers/promises";
 import { messageOf } from "../errors.js";
@@ -23,7 +23,7 @@ export function createRefusals(limit = Number.POSITIVE_INFINITY): Refusals {
   const exhausted = new Promise<never>((_, reject) => {
     exhaust = reject;
   });
-  // Nobody may be waiting when it comes.
+  // It may be rejected when nothing awaits it.
   exhausted.catch(() => undefined);
   return {
     exhausted,

@@ -23,7 +23,7 @@ export function startStopwatch({
   const overdue = new Promise<never>((_, reject) => {
     tooLate = reject;
   });
-  // Nobody may be waiting when it comes.
+  // It may be rejected when nothing awaits it.
   overdue.catch(() => undefined);
   const start = (): void => {
     since = performance.now();

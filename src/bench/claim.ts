@@ -10,8 +10,9 @@ import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree, withValueAt } from "../config/settings-tree.js";
 import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
+import { readRwmlConfig } from "../rwml/recorded-config.js";
 import { isRemote } from "../train/engines.js";
-import { readRwmlConfig, readTrainConfig } from "../train/recorded-config.js";
+import { readTrainConfig } from "../train/recorded-config.js";
 import { type EvaluationSize, readResult } from "./result-file.js";
 
 /** A folder, the settings it is for, and how its model is evaluated. */

@@ -1,9 +1,10 @@
 /** The results of a comparison as Markdown: for people, and for docs/results. */
-import { aboutStarts, type FoundStart, ownerOf } from "./found-starts.js";
+
 import { table } from "./markdown-table.js";
 import type { ArmOnSplit, ArmResult, Compared, ComparisonResults } from "./results.js";
 import { LEARNING } from "./run-facts.js";
 import { describeSetting } from "./settings.js";
+import { aboutStarts, ownerOf, type RecordedStart } from "./starts.js";
 import type { Estimate } from "./statistics.js";
 
 /** The name of the file with a setting's curves on a split. */
@@ -37,7 +38,7 @@ export function comparisonMarkdown(results: ComparisonResults): string {
 function section(
   setting: string,
   arms: readonly ArmResult[],
-  starts: readonly FoundStart[],
+  starts: readonly RecordedStart[],
   { runs, ...results }: Pick<ComparisonResults, "goal" | "at" | "runs">,
 ): readonly string[] {
   const splits = Object.keys(arms[0]!.splits);

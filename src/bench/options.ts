@@ -2,9 +2,9 @@
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import type { EnvKind } from "../envs/env.js";
+import { rwmlConfig } from "../rwml/config.js";
 import { trainConfig } from "../train/config.js";
 import { forceUnlockSetting } from "../train/resume.js";
-import { rwmlConfig } from "../train/rwml-config.js";
 import { algorithms } from "./arms.js";
 
 const count = z.int().min(1);
@@ -54,9 +54,7 @@ export function comparisonOptions(kind: EnvKind) {
     finished: z
       .array(z.string())
       .default([])
-      .describe(
-        "other --out folders, such as copies from other machines: their finished runs are not repeated, and count in the results",
-      ),
+      .describe("other --out folders whose finished runs count and are not repeated"),
     part: z
       .string()
       .regex(/^\d+\/\d+$/, "expected PART/PARTS, such as 1/4")
@@ -70,9 +68,7 @@ export function comparisonOptions(kind: EnvKind) {
       .describe("success for sample efficiency: the updates until an evaluation reaches it"),
     at: count
       .optional()
-      .describe(
-        "with FOLDERs: compare runs after this many updates, by their own evaluation then, also if they were cut off later",
-      ),
+      .describe("with FOLDERs: compare runs after this many updates, by their own evaluation then"),
     out: z.string().default("runs/observations").describe("output folder for runs and results"),
     forceUnlock: forceUnlockSetting,
     // What the warm start and the runs say too is theirs.

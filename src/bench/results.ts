@@ -11,10 +11,10 @@ import {
   type OnProblem,
   type TypeResult,
 } from "./finished-job.js";
-import { checkStarts, differentStarts, type FoundStart, startsIn } from "./found-starts.js";
 import { referenceOf } from "./matrix.js";
 import { type BeginAndEnd, updatesTo } from "./run-facts.js";
 import { runsIn } from "./run-folders.js";
+import { checkStarts, differentStarts, type RecordedStart, startsIn } from "./starts.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
 
 /** A number over seeds, and its difference to the arm without world modelling. */
@@ -70,15 +70,15 @@ export interface ComparisonResults {
   readonly goal: number;
   /** Runs are compared after this many updates, by their own evaluations; absent: at their end. */
   readonly at?: number;
-  readonly starts: readonly FoundStart[];
+  readonly starts: readonly RecordedStart[];
   readonly arms: readonly ArmResult[];
   readonly runs: readonly FinishedJob[];
 }
 
 /** The runs of a comparison, and the starts. */
-export interface Found {
+export interface ComparedRuns {
   readonly jobs: readonly FinishedJob[];
-  readonly starts: readonly FoundStart[];
+  readonly starts: readonly RecordedStart[];
   /** The names of runs that were not evaluated after the given number of updates. */
   readonly left: readonly string[];
 }
@@ -87,9 +87,13 @@ export interface Found {
  * Finds all finished runs in these folders, or, with `at`, all runs as they were after so many
  * updates. A run that is in two folders is counted once; what cannot be compared is refused.
  */
-export function findResults(folders: readonly string[], onProblem: OnProblem, at?: number): Found {
+export function findResults(
+  folders: readonly string[],
+  onProblem: OnProblem,
+  at?: number,
+): ComparedRuns {
   const jobs = new Map<string, FinishedJob>();
-  const starts: FoundStart[] = [];
+  const starts: RecordedStart[] = [];
   const left = new Set<string>();
   for (const out of folders) {
     if (!existsSync(out))
@@ -119,7 +123,7 @@ export function findResults(folders: readonly string[], onProblem: OnProblem, at
 
 /** Aggregates finished runs by setting and arm, arms without world modelling first. */
 export function sumUp(
-  { jobs, starts }: Pick<Found, "jobs" | "starts">,
+  { jobs, starts }: Pick<ComparedRuns, "jobs" | "starts">,
   { command, goal, at }: Pick<ComparisonResults, "command" | "goal" | "at">,
 ): ComparisonResults {
   const isReference = (job: FinishedJob): boolean => referenceOf(job) === undefined;

@@ -66,8 +66,8 @@ export async function synthesise(options: {
       groupSize: 1,
       seed: options.seed,
       concurrency: concurrencyOf(policy),
-      ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
-      ...(options.signal !== undefined && { signal: options.signal }),
+      stepLimit: options.stepLimit,
+      signal: options.signal,
       onEpisode: (episode) => {
         if (episode.success) kept.push(episode);
       },
@@ -150,7 +150,7 @@ export async function trainAndTest(
   });
   try {
     const text = { tokenizer, style };
-    await sft(engine, episodes, text, { ...options.sft, seed, ...(signal && { signal }) });
+    await sft(engine, episodes, text, { ...options.sft, seed, signal });
     const { temperature, maxTokens, tasks } = options;
     const policy = enginePolicy({ engine, ...text, sampling: { temperature, maxTokens } });
     const counts: Record<string, Counts> = {};
@@ -162,8 +162,8 @@ export async function trainAndTest(
         split,
         tasks,
         seed: mixSeed(seed, "evaluation"),
-        ...(stepLimit !== undefined && { stepLimit }),
-        ...(signal && { signal }),
+        stepLimit,
+        signal,
       });
       counts[split] = tally.all;
     }

@@ -88,7 +88,7 @@ export async function compareWarmStart(
           forceUnlock,
           given: none,
           signal,
-          ...(onProblem && { onProblem }),
+          onProblem,
           ...onStage?.(`seed ${seed}: world model`),
         }),
     );
@@ -104,8 +104,8 @@ export async function compareWarmStart(
             resume,
             forceUnlock,
             given: none,
-            ...(signal && { signal }),
-            ...(onProblem && { onProblem }),
+            signal,
+            onProblem,
             ...onStage?.(`seed ${seed}: ${arm}`),
           }),
       );

@@ -7,7 +7,7 @@ import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
 import type { LoadedPlugin } from "../loaded-plugins.js";
 import { MODULE_ENDINGS } from "../module-loader.js";
-import { makeKnown } from "../plugins/known.js";
+import { rememberPlugin } from "../plugins/named-plugins.js";
 import { loadPluginsOf } from "../plugins/of-run.js";
 import { textsIn } from "../reach.js";
 import { hasManifest } from "../runs/manifest.js";
@@ -48,7 +48,7 @@ export async function loadCommandPlugins(
 async function loadNamed(path: string): Promise<LoadedPlugin> {
   const { loadPlugin } = await import("../plugins/load.js");
   const plugin = await loadPlugin(path);
-  makeKnown(plugin);
+  rememberPlugin(plugin);
   return plugin;
 }
 

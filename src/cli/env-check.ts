@@ -11,7 +11,7 @@ export const envCheck = defineCommand({
   summary: "check that an environment keeps the contract",
   positionals: "[NAME|FILE]",
   details:
-    "Checks: determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves tasks, clear errors.",
+    "Checks determinism by seed, exact and independent clones, admissible and invalid actions, leaks between episodes, an\nexpert that solves tasks, and clear errors.",
   takesPlugin: true,
   takesEnv: true,
   options: (peek) => z.strictObject({ env: envOptions(peek) }),

@@ -13,7 +13,7 @@ export const envMake = defineCommand({
   summary: "make games of TextWorld with its own generator",
   positionals: "textworld",
   details:
-    "Calls tw-make of the Python package textworld, once per game (some 7 seconds each), and says how to install\nit if it is not there. Games that exist already are kept, so a stopped command can be repeated.",
+    "Calls tw-make of the Python package textworld, some 7 seconds per game. Games that exist are kept, so a stopped\ncommand can be repeated.",
   plugins: "none",
   options: () =>
     z.strictObject({

@@ -14,7 +14,7 @@ export const envNew = defineCommand({
   summary: "write an environment of your own to start from, and its test",
   positionals: "NAME",
   details:
-    "Writes NAME.ts, a plugin with a small world that works, commented, and NAME.test.mjs. Change the world,\nand check it again after every change. Existing files are left alone.",
+    "Writes NAME.ts, a plugin with a small commented world that works, and NAME.test.mjs. Existing files are left alone.",
   plugins: "none",
   options: () =>
     z.strictObject({

@@ -33,7 +33,7 @@ export const envPrompt = defineCommand({
   summary: "show what a policy is asked in an environment, in each style",
   positionals: "NAME|FILE",
   details:
-    "With --model, the prompt is shown as that model reads it, in its own chat template, with its length in\ntokens. Steps before the prompt are the expert's, or random ones where there is no expert.",
+    "With --model, shows the prompt in that model's own chat template, with its length in tokens. Earlier steps are the\nexpert's, or random.",
   takesPlugin: true,
   takesEnv: true,
   options: (peek) =>

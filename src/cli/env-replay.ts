@@ -15,7 +15,7 @@ export const envReplay = defineCommand({
   name: "env replay",
   summary: "replay recorded traces and count the differences",
   details:
-    "Each trace is a line {game, steps: [{action, obs, admissible, done, won}]} of a .jsonl or .jsonl.gz file.\nPrints `traces N, states N, mismatches N` and the first differences; exits with code 1 if there are any.",
+    "Each trace is a line {game, steps: [{action, obs, admissible, done, won}]} of a .jsonl or .jsonl.gz file. Prints the\ncounts and the first differences; exit code 1 if there are any.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),

@@ -45,7 +45,7 @@ const evaluateOptions = (peek: Peek) =>
     trials: count
       .default(1)
       .describe(
-        "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
+        "attempts at each task; with several, also shows tasks solved within k and in all of k (pass^k)",
       ),
     prompt: promptOptions().prefault({}),
     stepLimit: count
@@ -65,7 +65,7 @@ export const evaluate = defineCommand({
   summary: "evaluate a policy or a checkpoint on a split, or compare two evaluations",
   positionals: "[B]",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below.\nBroken episodes are counted separately and excluded from all rates. A result card is written beside the\nepisodes (card.json, card.md): task list with its hash, protocol, results, versions, command and machine.\nWith --compare A B nothing is played: two cards of the same task list are compared task by task.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of its run; flags change single settings.\nBroken episodes are counted separately and excluded from all rates. A result card is written beside the episodes.\n--compare A B plays nothing: it compares two cards of the same task list, task by task (docs/evaluation.md).",
   takesAgent: true,
   // To compare, nothing is played: settings of an evaluation would be ignored, so they are refused.
   options: (peek) =>
@@ -160,7 +160,7 @@ export const evaluate = defineCommand({
           concurrency: settings.concurrency ?? (chosen.name === "chat" ? chosen.concurrency : 1),
           signal,
           onProblem: (message) => warn(io, message),
-          ...(stepLimit !== undefined && { stepLimit }),
+          stepLimit,
           ...progress,
           onEpisode(episode) {
             collected.add(episode);

@@ -21,12 +21,10 @@ export const exportCommand = defineCommand({
   summary: "write a trained model or recorded episodes for other programs",
   positionals: "RUN",
   details: [
-    "By default the model: RUN is a run folder (its latest checkpoint), a folder inside a run, or a model folder.",
-    "Writes config.json, model.safetensors in 32 bits and the tokenizer, as read by transformers, vLLM and SGLang:",
-    "an adapter (engine.loraRank) is merged into the weights, a critic is left out, and weights on an engine server",
-    "are fetched from it. With --to, the recorded episodes of a run, in one pass:",
+    "By default the model of RUN, a run or model folder: config.json, model.safetensors in 32 bits and the tokenizer, as",
+    "transformers, vLLM and SGLang read them. Adapters are merged, and weights on an engine server fetched. With --to,",
+    "the recorded episodes of a run:",
     ...formatLines.map((line) => `  ${line}`),
-    "What is written appears when it is complete: a full disk leaves nothing half-done.",
   ].join("\n"),
   options: () =>
     z.strictObject({

@@ -34,7 +34,7 @@ export const modelChat = defineCommand({
   name: "model chat",
   summary: "talk to a model in the terminal",
   positionals: "MODEL",
-  details: `${MODEL_NAMES}\nEvery line is a message; Ctrl-D ends. Lines may also come from a pipe. A model without a chat template\ncontinues the text.`,
+  details: `${MODEL_NAMES}\nEvery line is a message; Ctrl-D ends. A model without a chat template continues the text.`,
   options: () => options,
   examples: [
     ["pawl model chat SmolLM2.gguf", "from a file"],

@@ -18,7 +18,7 @@ export const modelConvert = defineCommand({
   name: "model convert",
   summary: "write a model in Hugging Face layout, for transformers, vLLM and other programs",
   positionals: "MODEL",
-  details: `${MODEL_NAMES}\nWrites config.json, model.safetensors in 32 bits, and the tokenizer. The weights of a GGUF file are those that\nits quantised numbers stand for. A model on an engine server is written by pawl export.`,
+  details: `${MODEL_NAMES}\nWrites config.json, model.safetensors in 32 bits, and the tokenizer. A model\non an engine server is written by pawl export.`,
   options: () =>
     z.strictObject({
       out: z.string().min(1).optional().describe("output folder, new or empty"),

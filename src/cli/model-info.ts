@@ -20,7 +20,7 @@ export const modelInfo = defineCommand({
   name: "model info",
   summary: "describe a model: size, context, chat form, memory it needs, what is supported",
   positionals: "MODEL",
-  details: `${MODEL_NAMES}\ntiny, small and base are models from scratch. Of a hub model only the small files are fetched. Memory is\nestimated for the embedded engine on this machine, in 32 bits.`,
+  details: `${MODEL_NAMES}\ntiny, small and base are models from scratch. Of a hub model only the small files are fetched. Memory is estimated\nfor the embedded engine.`,
   options: () => z.strictObject({ engine: engineChoice }),
   examples: [
     ["pawl model info SmolLM2.gguf", "a file"],

@@ -12,7 +12,7 @@ export const modelPull = defineCommand({
   summary: "fetch a model of the Hugging Face hub into the cache that Python shares",
   positionals: "ID",
   details:
-    "ID is OWNER/NAME, OWNER/NAME@REVISION, or OWNER/NAME/FILE.gguf. Fetches configuration, tokenizer and weights\n(safetensors or GGUF), nothing else: no pickle, no code. HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and\nHF_HUB_OFFLINE mean what they mean to Hugging Face's own tools. Prints the model's folder.",
+    "ID is OWNER/NAME, OWNER/NAME@REVISION, or OWNER/NAME/FILE.gguf. Fetches configuration, tokenizer and weights, no\npickle and no code. HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they mean to Hugging Face's tools.",
   options: () => z.strictObject({}),
   examples: [
     ["pawl model pull HuggingFaceTB/SmolLM2-135M-Instruct", "then --model.start takes the same id"],

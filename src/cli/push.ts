@@ -17,12 +17,8 @@ export const push = defineCommand({
   name: "push",
   summary: "publish a trained model on the Hugging Face hub, with a card of how it was made",
   positionals: "RUN OWNER/NAME",
-  details: [
-    "Uploads the model in Hugging Face's layout (adapters merged, or with --adapter the adapter alone in PEFT's),",
-    "its tokenizer, a model card written from the run and from evaluations (--cards), the run's settings, and its",
-    "TensorBoard files. The key is read from HF_TOKEN, which is neither recorded nor shown; HF_ENDPOINT names",
-    "another hub. --dry-run writes the folder and sends nothing.",
-  ].join("\n"),
+  details:
+    "Uploads the model in Hugging Face's layout, its tokenizer, a model card from the run and from evaluations (--cards),\nthe run's settings and its TensorBoard files. The key is read from HF_TOKEN and neither recorded nor shown.\n--dry-run writes the folder and sends nothing.",
   options: () =>
     z.strictObject({
       cards: z

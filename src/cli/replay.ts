@@ -12,13 +12,8 @@ export const replay = defineCommand({
   name: "replay",
   summary: "recompute a run's numbers from its record and compare them",
   positionals: "RUN",
-  details: [
-    "From the recorded episodes alone, for every update: success, returns and counts, λ, selection, action",
-    "entropy, tokens, and the policy loss (of updates with a single mini-batch, if it depends only on",
-    "advantages). Updates whose starting weights are still in the run folder (the first one, and those after",
-    "a kept checkpoint) are recomputed on a copy, so that every loss, KL and gradient norm is compared too.",
-    "Evaluations are not compared: their episodes are not recorded. Exit code 1: something diverged.",
-  ].join("\n"),
+  details:
+    "Compares, for every update: success, returns and counts, λ, selection, action entropy, tokens and the policy loss.\nUpdates whose starting weights are still in the folder are recomputed, so that every loss, KL and gradient norm is\ncompared too. Evaluations are not recorded, so not compared. Exit code 1: something differs.",
   options: () =>
     z.strictObject({
       losses: z

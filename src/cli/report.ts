@@ -28,7 +28,7 @@ export const report = defineCommand({
   summary: "write an HTML report that compares training runs",
   positionals: "RUN…",
   details:
-    "Curves with several runs overlaid (mean and spread over seeds). For pawl train also a table of the last\nevaluations, episodes to read, and what the model expects to see, token by token, before and after RL.\nLong runs are thinned: means over updates, with their range. The file needs no network.",
+    "Curves with several runs overlaid (mean and spread over seeds); for pawl train also the last evaluations, episodes,\nand predicted observations before and after RL. The file needs no network.",
   options: () =>
     z.strictObject({
       out: z.string().default("report.html").describe("output file"),

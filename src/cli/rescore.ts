@@ -20,12 +20,8 @@ export const rescoreCommand = defineCommand({
   name: "rescore",
   summary: "judge a run's stored episodes with another reward function",
   positionals: "RUN",
-  details: [
-    "FILE is a module whose default export is a function of a finished episode, as for tasks with a reward:",
-    "{ task, actions, answer, observations, messages, episode } → a number, or { reward, success, score }. A number",
-    "is a success if it is the largest return. Nothing is played. The records stay as they are; old and new",
-    "returns are written beside them. Broken episodes are not judged, and a reward that fails ends the command.",
-  ].join("\n"),
+  details:
+    "FILE is a module whose default export is a function of a finished episode ({ task, actions, answer, observations,\nmessages, episode }) to a number or { reward, success, score }. Nothing is played. The records stay as they are; old\nand new returns are written beside them.",
   options: () =>
     z.strictObject({
       reward: z.string().min(1).describe("module with the reward function, such as ./reward.ts"),

@@ -11,7 +11,7 @@ export const runs = defineCommand({
   summary: "list the runs",
   positionals: "[FOLDER]",
   details:
-    "FOLDER holds the runs (default: runs). Success is that of the latest evaluation on the last of its splits, with its\n95 % interval, and best that of the best one; of a rollout or an evaluation it is its own.",
+    "FOLDER holds the runs (default: runs). Success is that of the latest evaluation on its last split, with its 95 %\ninterval; best is that of the best evaluation.",
   plugins: "none",
   worlds: "none",
   options: () =>

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
-import { settingConditions } from "../train/applies.js";
-import { rwmlConfigOf } from "../train/recorded-config.js";
+import { rwmlConditions } from "../rwml/applies.js";
+import { type RwmlConfig, rwmlConfig } from "../rwml/config.js";
+import { rwmlConfigOf } from "../rwml/recorded-config.js";
+import { rwmlRun } from "../rwml/run.js";
 import { resumeChanges } from "../train/resume.js";
-import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
-import { rwmlRun } from "../train/rwml-run.js";
 import { settingsOfModel } from "../train/saved-model.js";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -21,7 +21,7 @@ export const rwml = defineCommand({
   summary: "teach a model what its actions do, by RL on its own predictions (RWML)",
   worlds: "named",
   details:
-    "The model plays, predicts what its actions do, and is rewarded by how close the prediction is to what\nhappened. Environment, prompt, limits and engine are those of the run given by --model.start, if it is\na run; a file and flags change single settings, but not the environment's name. With --resume, updates,\nevaluation.…, checkpointEvery and engine.… can change; anything else is refused.\ndocs/rwml.md explains how to choose a reward and a threshold, and how to continue with task RL.",
+    "The model plays, predicts what its actions do, and is rewarded by how close it comes (docs/rwml.md). Environment,\nprompt, limits and engine are those of the run at --model.start. With --resume, updates, evaluation, checkpointEvery\nand engine may change.",
   options: (peek) =>
     rwmlConfig(envKindOf(peek)).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
@@ -57,7 +57,7 @@ export const rwml = defineCommand({
     ["pawl rwml --model.start runs/warm --task.groups 8", "task rewards at the same time"],
     ["pawl rwml --resume runs/…", "resume an interrupted run"],
   ],
-  applies: settingConditions,
+  applies: rwmlConditions,
   async run({ config, given, placeOf, io, signal }) {
     const { out, resume, forceUnlock, ...rest } = config;
     const settings: RwmlConfig = rest;

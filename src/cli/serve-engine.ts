@@ -21,7 +21,7 @@ export const serveEngine = defineCommand({
   summary: "serve a model for training and sampling on GPUs, with PyTorch",
   plugins: "none",
   details:
-    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret of 16 characters or more, here and where runs are started. See\ndocs/remote-engines.md.",
+    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch. Beyond loopback, PAWL_API_KEY must hold a\nsecret of 16 characters or more, here and where runs are started (docs/remote-engines.md).",
   options: () =>
     z.strictObject({
       model: z
@@ -83,7 +83,7 @@ export const serveEngine = defineCommand({
         ...options,
         checkpoints: resolve(options.checkpoints),
         ...(model !== undefined && { model: resolve(model) }),
-        ...(name !== undefined && { name }),
+        name,
       },
       io.env,
       (line) => note(io, line),

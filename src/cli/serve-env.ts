@@ -15,7 +15,7 @@ export const serveEnv = defineCommand({
   summary: "serve an environment to other trainers, over OpenEnv's protocol",
   positionals: "[NAME|FILE]",
   details:
-    "Clients of OpenEnv play episodes at http://HOST:PORT: reset(split=…, index=…, seed=…) chooses the task, and the\nobservation holds text, goal, admissible_actions, success and score. If it listens on anything but loopback,\nclients must send a key. See docs/serve-env.md.",
+    "Clients of OpenEnv play episodes at http://HOST:PORT: reset(split=…, index=…, seed=…) chooses the task. Beyond\nloopback, clients must send a key (docs/serve-env.md).",
   takesPlugin: true,
   takesEnv: true,
   options: (peek) =>

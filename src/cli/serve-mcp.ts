@@ -11,7 +11,7 @@ export const serveMcp = defineCommand({
   summary:
     "serve an episode of a tool environment to any MCP client, over standard input and output",
   details:
-    "An MCP client starts this command and speaks to it. The goal is in the server's instructions, each call of a\ntool is a step, and _meta of its result says what it was worth. The episode lasts as long as the connection.",
+    "For an MCP client to start. The goal is in the server's instructions, each call of a tool is a step, and _meta of its\nresult has the reward. The episode lasts as long as the connection.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),

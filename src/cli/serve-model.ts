@@ -50,7 +50,7 @@ export const serveModel = defineCommand({
   name: "serve model",
   summary: "serve a model to agents and other clients of OpenAI's API, and record sessions",
   positionals: "MODEL",
-  details: `${MODEL_NAMES}\nClients use http://HOST:PORT/v1, or http://HOST:PORT/sessions/ID/v1 to be recorded: GET /sessions/ID\nreturns the tokens of an episode, DELETE ends it. If it listens on anything but loopback, clients must\nsend a key. See docs/serve-model.md.`,
+  details: `${MODEL_NAMES}\nClients use http://HOST:PORT/v1, or http://HOST:PORT/sessions/ID/v1 to be recorded. Beyond loopback, they must send\na key (docs/serve-model.md).`,
   options: () => options,
   examples: [
     ["pawl serve model runs/…", "a trained model at http://127.0.0.1:8000/v1"],

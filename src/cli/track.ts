@@ -16,7 +16,7 @@ export const track = defineCommand({
   positionals: "RUN",
   plugins: "none",
   details:
-    "Sends what the tracker has not received yet: metrics, settings, alarms, some episodes. Sending again does\nno harm. While a run goes on, pawl train --track does the same. Tokens come from the environment:\nTRACKIO_WRITE_TOKEN (HF_TOKEN for a Space), MLFLOW_TRACKING_TOKEN.",
+    "Sends what the tracker does not have yet; pawl train --track does so while the run goes on. Tokens come from the\nenvironment: TRACKIO_WRITE_TOKEN (HF_TOKEN for a Space), MLFLOW_TRACKING_TOKEN.",
   options: () =>
     z.strictObject({
       to: targetsOption,

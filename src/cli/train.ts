@@ -26,7 +26,7 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   worlds: "named",
   details:
-    "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are those of that run, and there is no\nwarm start; --env NAME trains it elsewhere, with that environment's recipe.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery, alarms.…, stopOn, track.… and\nwhere it is computed (engine.…, except the adapters' rank) can change, by flags or a file; anything else is\nrefused.",
+    "Uses the recipe of the environment (recipes/) unless --config gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
   takesAgent: true,
   common: [
     ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],

@@ -24,7 +24,7 @@ export const ui = defineCommand({
   positionals: "[FOLDER]",
   plugins: "none",
   details:
-    "FOLDER holds the runs (default: runs). The page is served to this machine only, under an address with a\nrandom key, and needs no network. It only reads; beside each record it keeps an index, episodes.index. With\n--play, worlds can be played, and a run's latest checkpoint is loaded when it is asked. See docs/ui.md.",
+    "FOLDER holds the runs (default: runs). Serves this machine only, under an address with a random key, without a\nnetwork, and only reads, but for an index beside each record. --play allows playing and loading checkpoints (docs/ui.md).",
   options: (peek) =>
     z.strictObject({
       play: z

@@ -36,7 +36,6 @@ import { envOptions } from "./env-options.js";
 import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { type Io, print, warn } from "./io.js";
-import { problemLines } from "./wm-problems.js";
 import { countProgress } from "./wm-progress.js";
 
 const count = z.int().min(1);
@@ -46,7 +45,7 @@ export const wmData = defineCommand({
   name: "wm data",
   summary: "make a world-model data set from play, recorded runs or chat JSON",
   details:
-    "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from both. A task is either for training or for testing, never both.",
+    "From policies that play now (--mix), from run folders, data sets and chat JSON (--from), or from both. No task is\nboth for training and for testing.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
@@ -223,4 +222,9 @@ function statisticsTable(data: DataSet): readonly string[] {
   );
   const header = ["environment", "part", "trajectories", "tasks", "turns", "success"];
   return table([...header, "with context", "words"], rows);
+}
+
+/** What was left out, a line for each kind of problem. */
+function problemLines({ counts }: Problems): readonly string[] {
+  return [...counts].map(([kind, count]) => `left out ${number(count)}: ${kind}`);
 }

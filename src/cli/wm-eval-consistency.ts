@@ -27,7 +27,7 @@ export const wmEvalConsistency = defineCommand({
   name: "wm eval consistency",
   summary: "Real, WM, W2R and the consistency ratio of policies inside a world model",
   details:
-    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for rates, by\nresampling tasks for the ratio. Policies marked * see the real world instead of the model's output, so\nthey only test its judgement of success.",
+    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of the WM\nepisodes, replayed in the environment. CR = W2R / Real. Policies marked * see the real world.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),

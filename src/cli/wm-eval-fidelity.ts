@@ -30,7 +30,7 @@ export const wmEvalFidelity = defineCommand({
   name: "wm eval fidelity",
   summary: "exact match and word F1 of a world model's answers, given the real history",
   details:
-    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, asks\na chat model behind any OpenAI-compatible server instead, with --shots training trajectories in the prompt.",
+    "Scores overall and by environment, split, task type, policy and step. With --chat, asks a chat model instead, with\n--shots training trajectories in its prompt.",
   options: () =>
     z.strictObject({
       model: z

@@ -33,7 +33,7 @@ export const wmEvalVerifier = defineCommand({
   name: "wm eval verifier",
   summary: "success of a policy whose irreversible actions are checked first, by budget of checks",
   details:
-    "Before an irreversible action (WebShop: a purchase; search: an answer) the world model is asked. The action\nis carried out only if success is predicted; otherwise the policy chooses again. --model exact tries it in a\ncopy of the world: the upper bound for any world model.",
+    "Before an irreversible action (a purchase, an answer) the world model is asked; unless it predicts success, the policy\nchooses again. --model exact tries the action in a copy of the world: the upper bound.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "webshop")).prefault({}),
@@ -110,7 +110,7 @@ export const wmEvalVerifier = defineCommand({
           seed,
           signal,
           concurrency: concurrencyOf(player.policy),
-          ...(stepLimit !== undefined && { stepLimit }),
+          stepLimit,
         });
         rows.push({ budget, tally: tally.all, counts });
       }

@@ -20,7 +20,7 @@ export const wmForgetting = defineCommand({
   summary: "how far models moved from their start, and what they still know",
   positionals: "MODEL…",
   details:
-    "For the start and every MODEL (runs, model folders, .gguf files or hub ids): |w − w₀| / |w₀| of the weights, the loss per\ntoken of a text of your own, and the share of multiple-choice questions whose right answer is the most probable per token.\nWithout --choices these are forty easy questions of Pawl's own, which show a model that falls apart and rank none.",
+    "For the start and every MODEL: |w − w₀| / |w₀| of the weights, the loss per token of a text of yours, and the share of\nmultiple-choice questions answered right. Without --choices, forty easy questions that only show a model falling apart.",
   options: () =>
     z.strictObject({
       start: z.string().min(1).describe("the model that all of them were trained from"),

@@ -20,7 +20,7 @@ export const wmThreshold = defineCommand({
   name: "wm threshold",
   summary: "plot distances of correct and wrong states, and propose a threshold for RWML",
   details:
-    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\nchanged, the result of another action, and the state at another time.",
+    "Encodes pairs of states of some episodes: the same with other spacing and case, paraphrases, one fact changed,\nanother action's result, and the state at another time.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),

@@ -17,7 +17,7 @@ export const wmTrain = defineCommand({
   name: "wm train",
   summary: "train a world model on trajectories (WM-SFT)",
   details:
-    "The model learns to respond to actions as the world does: loss on the response tokens only, for successes\nand failures alike. Several data sets give one model of several environments. The result is an ordinary\nmodel: pawl train --model.start RUN/model continues from it as a policy.\nWith --resume, epochs (more of them), evaluation.…, checkpointEvery and engine.… can change; anything else\nis refused.",
+    "The model learns to answer actions as the world does, from successes and failures. The result is an ordinary model:\npawl train --model.start RUN/model continues from it. With --resume, epochs, evaluation, checkpointEvery and engine\nmay change.",
   base(given) {
     const resume = given.peek("resume");
     return resume === undefined ? undefined : settingsOfRun(resume, worldConfigOf, given);

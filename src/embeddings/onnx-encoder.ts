@@ -4,12 +4,12 @@
  * averaged over the text and scaled to length 1, as in the sentence-transformers of the MiniLM
  * family.
  */
-import "../no-telemetry.js";
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
-import * as ort from "onnxruntime-node";
+import type { InferenceSession, Tensor } from "onnxruntime-common";
 import { UserError } from "../errors.js";
+import { onnxRuntime } from "../onnx-runtime.js";
 import { readRegularText } from "../regular-file.js";
 import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
@@ -100,9 +100,9 @@ function readJson(path: string): Readonly<Record<string, unknown>> {
   }
 }
 
-async function openSession(model: string, threads: number): Promise<ort.InferenceSession> {
+async function openSession(model: string, threads: number): Promise<InferenceSession> {
   try {
-    return await ort.InferenceSession.create(model, {
+    return await onnxRuntime().InferenceSession.create(model, {
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       enableMemPattern: false,
@@ -116,7 +116,7 @@ async function openSession(model: string, threads: number): Promise<ort.Inferenc
 }
 
 async function runBatch(
-  session: ort.InferenceSession,
+  session: InferenceSession,
   texts: readonly TokenizedText[],
 ): Promise<readonly Float32Array[]> {
   const width = Math.max(...texts.map(({ ids }) => ids.length));
@@ -128,9 +128,9 @@ async function runBatch(
       mask[row * width + column] = 1n;
     }
   }
-  const tensor = (data: BigInt64Array): ort.Tensor =>
-    new ort.Tensor("int64", data, [texts.length, width]);
-  const inputs: Readonly<Record<string, () => ort.Tensor>> = {
+  const tensor = (data: BigInt64Array): Tensor =>
+    new (onnxRuntime().Tensor)("int64", data, [texts.length, width]);
+  const inputs: Readonly<Record<string, () => Tensor>> = {
     input_ids: () => tensor(ids),
     attention_mask: () => tensor(mask),
     token_type_ids: () => tensor(new BigInt64Array(ids.length)),

@@ -31,7 +31,7 @@ export async function* streamAnswer(
     );
   const limit = Math.min(maxTokens, room);
   const tokens: number[] = [];
-  let told = "";
+  let shown = "";
   for (let ended = false; !ended && tokens.length < limit; ) {
     signal?.throwIfAborted();
     const [samples] = await engine.sample([
@@ -50,8 +50,8 @@ export async function* streamAnswer(
     const text = tokenizer.decode(ended ? tokens.slice(0, -1) : tokens);
     // An unfinished character is decoded as a replacement character.
     const whole = ended ? text : text.replace(/\uFFFD+$/, "");
-    if (whole.length > told.length) yield whole.slice(told.length);
-    told = whole;
+    if (whole.length > shown.length) yield whole.slice(shown.length);
+    shown = whole;
     if (ended) return "stop";
   }
   return "length";

@@ -1,6 +1,6 @@
 /** Defines a kind of environment: of text, or of tool calls. */
 import type { z } from "zod";
-import type { EnvKind } from "./env.js";
+import { EnvError, type EnvKind } from "./env.js";
 import { type ToolEnvironment, textEnvironment } from "./tool-env.js";
 
 /** A kind of environment that is acted in by tool calls. */
@@ -27,5 +27,19 @@ export function defineToolEnv<Options extends z.ZodObject>(
 function asText<Options extends z.ZodObject>(
   kind: EnvKind<Options> | ToolEnvKind<Options>,
 ): EnvKind<Options> {
-  return { ...kind, open: (options) => textEnvironment(kind.open(options)) };
+  return {
+    ...kind,
+    open: (options) => textEnvironment(kind.open(options)),
+    describe: kind.describe && ((options) => described(() => kind.describe!(options))),
+  };
+}
+
+/** What there is, or what is missing. */
+function described(look: () => readonly string[]): readonly string[] {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof EnvError) return [error.message];
+    throw error;
+  }
 }

@@ -36,20 +36,20 @@ export interface WorldStart {
 }
 
 /** A value, or why there is none. */
-export type Told<T> = { readonly value: T } | { readonly error: string };
+export type ValueOrError<T> = { readonly value: T } | { readonly error: string };
 
 /** What a world shows between two steps. */
-export interface Shown {
-  readonly goal: Told<string>;
-  readonly taskType: Told<string>;
-  readonly admissibleActions: Told<readonly string[]>;
-  readonly tools: Told<readonly Tool[]>;
-  readonly initialContext: Told<string | undefined>;
-  readonly maxReturn: Told<number | undefined>;
+export interface VisibleState {
+  readonly goal: ValueOrError<string>;
+  readonly taskType: ValueOrError<string>;
+  readonly admissibleActions: ValueOrError<readonly string[]>;
+  readonly tools: ValueOrError<readonly Tool[]>;
+  readonly initialContext: ValueOrError<string | undefined>;
+  readonly maxReturn: ValueOrError<number | undefined>;
 }
 
 /** What its teachers would do now. */
-export type Advice = Readonly<Record<"expert" | "seeker", Told<string>>>;
+export type Advice = Readonly<Record<"expert" | "seeker", ValueOrError<string>>>;
 
 /** The same environment, with every running world in a process of its own. */
 export function isolatedEnvironment(
@@ -70,7 +70,7 @@ export function isolatedEnvironment(
     (env) => {
       const now = advice.get(env);
       if (now === undefined) throw new EnvError("call prepareTeacher() before asking a teacher");
-      return told(now[who]);
+      return unwrap(now[who]);
     };
   const inThisThread = (): never => {
     throw new EnvError(
@@ -84,10 +84,10 @@ export function isolatedEnvironment(
     splits: opened.splits,
     stepLimit: opened.stepLimit,
     maxReturn: opened.maxReturn,
-    ...(whiteSpace !== undefined && { whiteSpace }),
-    ...(freeText !== undefined && { freeText }),
-    ...(madeUp !== undefined && { madeUp }),
-    ...(prompt !== undefined && { prompt }),
+    whiteSpace,
+    freeText,
+    madeUp,
+    prompt,
     limits,
     parallel: Math.min(parallel, MAX_PROCESSES),
     tasks: (split) => opened.tasks(split),
@@ -158,11 +158,11 @@ function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): 
   let working = false;
   /** Aborted when the world is closed before it has a process. */
   let queued = new AbortController();
-  let shown: Shown | undefined;
+  let shown: VisibleState | undefined;
   /** The episode so far, for copies. */
   let started: Parameters<RemoteEnv["reset"]> | undefined;
   let actions: string[] = [];
-  const show = (): Shown => {
+  const show = (): VisibleState => {
     if (shown === undefined) throw new EnvError("call reset(task) first");
     return shown;
   };
@@ -194,17 +194,17 @@ function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): 
   };
   const env: RemoteEnv = {
     get goal() {
-      return told(show().goal);
+      return unwrap(show().goal);
     },
     get taskType() {
-      return told(show().taskType);
+      return unwrap(show().taskType);
     },
     ...(offers.admissibleActions && {
-      admissibleActions: () => told(show().admissibleActions),
+      admissibleActions: () => unwrap(show().admissibleActions),
     }),
-    ...(offers.tools && { tools: () => told(show().tools) }),
-    ...(offers.initialContext && { initialContext: () => told(show().initialContext) }),
-    ...(offers.maxReturn && { maxReturn: () => told(show().maxReturn) }),
+    ...(offers.tools && { tools: () => unwrap(show().tools) }),
+    ...(offers.initialContext && { initialContext: () => unwrap(show().initialContext) }),
+    ...(offers.maxReturn && { maxReturn: () => unwrap(show().maxReturn) }),
     async prepare() {
       await within(START_SECONDS, "opening the environment in a process", (late) =>
         ask("open", [], late),
@@ -216,7 +216,7 @@ function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): 
       const fresh = started === undefined;
       started = [task, seed];
       actions = [];
-      const answer = await ask<{ observation: string; shown: Shown }>(
+      const answer = await ask<{ observation: string; shown: VisibleState }>(
         "reset",
         [task.id, seed, fresh],
         signal,
@@ -229,7 +229,11 @@ function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): 
         throw new EnvError("there is no episode, or its world was ended: call reset(task)");
       advice.delete(env);
       actions.push(action);
-      const answer = await ask<{ result: StepResult; shown: Shown }>("step", [action], signal);
+      const answer = await ask<{ result: StepResult; shown: VisibleState }>(
+        "step",
+        [action],
+        signal,
+      );
       shown = answer.shown;
       return answer.result;
     },
@@ -285,7 +289,7 @@ async function within<T>(
   }
 }
 
-function told<T>(given: Told<T>): T {
+function unwrap<T>(given: ValueOrError<T>): T {
   if ("error" in given) throw new EnvError(given.error);
   return given.value;
 }

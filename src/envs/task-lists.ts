@@ -43,3 +43,26 @@ export function numberedTasks(split: string, count: number, type: string): () =>
   return () =>
     Array.from({ length: count }, (_, index) => ({ id: `${split}/${index}`, split, type }));
 }
+
+/** Lists of tasks that differ by number, with types by it, and where a listed task stands in them. */
+export function numberedLists<Split extends string>(
+  name: string,
+  sizes: Readonly<Record<Split, number>>,
+  typeOf: (index: number) => string,
+) {
+  const splits = Object.entries(sizes) as [Split, number][];
+  const list = (split: string, length: number) => (): readonly Task[] =>
+    Array.from({ length }, (_, index) => ({ id: `${split}/${index}`, split, type: typeOf(index) }));
+  const lists = taskLists(
+    name,
+    Object.fromEntries(splits.map(([split, size]) => [split, list(split, size)])),
+  );
+  return {
+    lists,
+    placeOf(task: Task): { readonly split: Split; readonly index: number } {
+      // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
+      const { id, split } = lists.task(task.id);
+      return { split: split as Split, index: Number(id.slice(split.length + 1)) };
+    },
+  };
+}

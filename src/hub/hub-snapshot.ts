@@ -159,11 +159,11 @@ const LARGE = 10e6;
 
 /** Says how far a large download is, in steps of a tenth. */
 function progress({ path, size }: ListedFile, onNotice: ((message: string) => void) | undefined) {
-  let told = -1;
+  let last = -1;
   return (bytes: number): void => {
     const tenths = Math.floor((10 * bytes) / size);
-    if (size < LARGE || tenths <= told) return;
-    told = tenths;
+    if (size < LARGE || tenths <= last) return;
+    last = tenths;
     onNotice?.(`${path}: ${(bytes / 1e6).toFixed(0)} of ${(size / 1e6).toFixed(0)} MB`);
   };
 }

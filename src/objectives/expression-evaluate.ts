@@ -129,16 +129,16 @@ function arrayAlgebra({ count, quantities, inputs }: TokenValues): Algebra<Colum
 }
 
 function lookUp<T>(kind: string, values: object, name: string): T {
-  const found = Object.hasOwn(values, name)
+  const value = Object.hasOwn(values, name)
     ? (values as Readonly<Record<string, T | undefined>>)[name]
     : undefined;
-  if (found === undefined)
+  if (value === undefined)
     throw new ExpressionError(
       `the expression uses ${kind} ${JSON.stringify(name)}, which was not given; given: ${
         Object.keys(values).join(", ") || "none"
       }`,
     );
-  return found;
+  return value;
 }
 
 function sum(values: Float64Array): number {

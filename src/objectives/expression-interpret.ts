@@ -109,32 +109,21 @@ function apply<T>(expr: Expr, operands: readonly T[], algebra: Algebra<T>): T {
 
 /** The model's quantities that the expressions use, in the order of `QUANTITIES`. */
 export function quantitiesOf(...expressions: readonly Expr[]): readonly Quantity[] {
-  const used = leavesOf(expressions).quantities;
+  const used = new Set([...nodesOf(expressions)].map(({ op }) => op));
   return QUANTITIES.filter((quantity) => used.has(quantity));
 }
 
 /** The names of the inputs that the expressions use, sorted. */
 export function inputsOf(...expressions: readonly Expr[]): readonly string[] {
-  return [...leavesOf(expressions).inputs].sort();
+  const nodes = [...nodesOf(expressions)];
+  const names = nodes.flatMap((node) => (node.op === "input" ? [node.name] : []));
+  return [...new Set(names)].sort();
 }
 
-function leavesOf(expressions: readonly Expr[]) {
-  const quantities = new Set<Quantity>();
-  const inputs = new Set<string>();
-  interpretAll<null>(expressions, {
-    constant: () => null,
-    input: (name) => {
-      inputs.add(name);
-      return null;
-    },
-    quantity: (name) => {
-      quantities.add(name);
-      return null;
-    },
-    unary: () => null,
-    binary: () => null,
-    clamp: () => null,
-    select: () => null,
-  });
-  return { quantities, inputs };
+/** Every expression and sub-expression. */
+function nodesOf(expressions: readonly Expr[]): ReadonlySet<Expr> {
+  const nodes = new Set(expressions);
+  // A set's walk reaches what is added meanwhile.
+  for (const node of nodes) for (const operand of operandsOf(node)) nodes.add(operand);
+  return nodes;
 }

@@ -13,7 +13,7 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         .enum([...worldLossNames(), "off"])
         .default(worldLossNames()[0])
         .describe(
-          `world-model loss: ${worldLossTitles().join(", ")}; off trains the policy alone, as does a file without any setting of paw`,
+          `world-model loss: ${worldLossTitles().join(", ")}; off: none, as in a file without paw`,
         ),
       ...lossSettings(),
       alpha: z

@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { loadedPlugins, type PluginFile } from "../loaded-plugins.js";
 import { sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
-import { isKnown } from "./known.js";
+import { wasNamed } from "./named-plugins.js";
 import { hashPlugin } from "./source.js";
 
 /**
@@ -43,7 +43,7 @@ function refuse(run: string, { path, sha256 }: PluginFile): void {
       `${made}, which is not there: put it back, or say where it is now with --plugin FILE`,
     );
   // Nothing of a file is read before its user has named it.
-  if (!isKnown({ path, sha256 }))
+  if (!wasNamed({ path, sha256 }))
     throw new RunError(
       `${made}, which you have not used on this machine before. It is code, and runs with your rights: read it, then name it with --plugin ${path}`,
     );

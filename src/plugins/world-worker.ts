@@ -1,7 +1,12 @@
 /** The process of an isolated world (`envs/isolated-environment.ts`): loads plugins, opens, plays. */
 import { serve } from "../calls.js";
 import { type Env, EnvError, type Environment } from "../envs/env.js";
-import type { Advice, Shown, Told, WorldStart } from "../envs/isolated-environment.js";
+import type {
+  Advice,
+  ValueOrError,
+  VisibleState,
+  WorldStart,
+} from "../envs/isolated-environment.js";
 import { openEnvironment } from "../envs/open.js";
 import { loadEnvKinds } from "../envs/registry.js";
 import { processPort } from "../process-calls.js";
@@ -48,7 +53,7 @@ serve(processPort(), async (method, args) => {
 });
 
 /** Everything is asked for, because the other process cannot wait for it later. */
-function show(world: Env): Shown {
+function show(world: Env): VisibleState {
   return {
     goal: tell(() => world.goal),
     taskType: tell(() => world.taskType),
@@ -59,7 +64,7 @@ function show(world: Env): Shown {
   };
 }
 
-function tell<T>(ask: () => T): Told<T> {
+function tell<T>(ask: () => T): ValueOrError<T> {
   try {
     return { value: ask() };
   } catch (error) {

@@ -39,7 +39,7 @@ export function openRollout(plan: RolloutOptions): OpenRollout {
       onEpisode?.(episode);
     },
   });
-  // It may fail when nobody is waiting for it any more.
+  // It may be rejected when nothing awaits it.
   playing.catch(() => undefined);
   const isComplete = ({ episodes }: OpenGroup): boolean => episodes.length === groupSize;
   return {

@@ -10,7 +10,7 @@ export const paceOptions = z
       .enum(["together", "own"])
       .default("together")
       .describe(
-        "together: episodes advance step by step, in the same batches each time; own: each goes on when its world has answered",
+        "together: episodes advance in the same batches each step; own: each goes on when its world has answered",
       ),
     rows: z
       .int()
@@ -30,7 +30,7 @@ export const paceOptions = z
       .enum(["break", "carry"])
       .optional()
       .describe(
-        "what happens to the last tenth then: they are broken, or carry: their groups are learnt with the next update (default: break)",
+        "what happens to them then: broken, or their groups learnt with the next update (default: break)",
       ),
   })
   .prefault({});

@@ -1,32 +1,34 @@
 /**
- * The scheduler between an engine and everything that samples from it: which requests are sampled
- * together, how many episodes are played at once, and what becomes of the last, slow ones.
+ * The scheduler between an engine and everything that samples from it. It decides which requests are
+ * sampled together, how many episodes are played at once, and what happens to the last, slow ones.
  *
- * **Requests.** They wait in one queue, and the engine samples one batch at a time. When the next
- * batch begins, and who is in it, depends on the pace:
+ * **Requests** wait in one queue, and the engine samples one batch at a time. The pace decides when
+ * the next batch starts and which requests are in it:
  *
- *   `together`  An agent's programs side by side. The batch begins when each of them has asked, and
- *               has the order in which they joined: the same programs make the same batches, and a
- *               run can be repeated to the last bit. A program that is busy, with a slow tool say, is
- *               waited for as long as the last batch took, and then left to the next one.
- *   `own`       Episodes that do not wait for one another. The batch begins when the engine is free,
- *               with the `rows` requests that have waited longest.
+ *   `together`  Programs of an agent, side by side. The batch starts when every program has a request
+ *               in the queue, and keeps the order in which they joined. The same programs therefore
+ *               form the same batches, and a run can be repeated bit for bit. A program that is busy,
+ *               for example in a slow tool, delays a batch by at most the time the last one took;
+ *               then the batch starts without it.
+ *   `own`       Episodes that do not wait for each other. The batch starts as soon as the engine is
+ *               free, with the oldest requests in the queue, at most `rows`.
  *   `served`    Clients that come and go. As `own`, but long answers are sampled in slices
- *               (`slices.ts`): after each, whoever is done leaves and whoever waits joins. An idle
- *               engine waits a moment for those of its last batch, who often ask again together.
+ *               (`slices.ts`). Between two slices, finished requests leave the batch and waiting ones
+ *               join it. Clients of one batch tend to ask again together, so an idle engine waits a
+ *               moment for them.
  *
- * An engine that batches by itself is handed requests as they come, at most `rows` at a time. An
- * answer depends on its own request and seed, not on the batch, except for rounding.
+ * An engine that batches by itself gets requests as they arrive, at most `rows` at a time. An answer
+ * depends on its request and seed, not on the rest of the batch, except for rounding.
  *
- * **Episodes at once.** `together`, all episodes of a rollout are played at once and advance in
- * lock-step, so that a policy asks for all of them in one call (`rollout.ts`). At their `own` pace, as many
- * are played as fill the engine's next batch: more worlds would only wait in its queue.
+ * **Episodes at once.** `together`: all episodes of a rollout, in lock-step, so that a policy samples
+ * for all of them in one call (`rollout.ts`). `own`: as many as fill the engine's next batch, since
+ * the requests of any more would only queue.
  *
- * **The last, slow episodes.** `together`, they are waited for. At their `own` pace, those left
- * when nine tenths of a rollout's episodes are over have `stragglerSeconds` more. Then they are
- * broken, or their groups are carried over: complete groups go on to learning, the others continue
- * in the next rollout and are learnt with it. Between two rollouts nothing is sampled for them. A
- * group is carried over once; what is unfinished after that breaks.
+ * **The last, slow episodes.** `together`: the rollout waits for them. `own`: once nine tenths of a
+ * rollout's episodes are over, the others have `stragglerSeconds` left. After that they are broken, or
+ * their groups are carried over: complete groups are learnt, and the others continue in the next
+ * rollout and are learnt with it. Nothing is sampled for them between two rollouts. A group is carried
+ * over only once; episodes that are still unfinished then are broken.
  */
 import type { ActingEngine, Sample, SampleRequest } from "../engine/engine.js";
 import type { Group } from "./episode.js";
@@ -41,10 +43,7 @@ const SLICE_TOKENS = 32;
 const SERVED_ROWS = 256;
 /** The shortest wait for programs that are still busy. */
 const MIN_TOGETHER_MS = 250;
-/**
- * How long an idle engine waits for the clients of its last batch, as a share of the time that
- * took: a batch that falls apart costs more.
- */
+/** How long an idle engine waits for its last clients, as a share of their batch's time. */
 const SERVED_PATIENCE = 0.25;
 const MIN_SERVED_MS = 5;
 /** The share of a rollout's episodes after which the others are stragglers. */
@@ -75,11 +74,11 @@ export interface Sampler {
 
 /** One program's place: with pace `together`, the others wait for its requests. */
 interface Place extends Sampler {
-  /** Nobody waits for this program any more. */
+  /** Gives the place up: the others no longer wait for this program. */
   leave(): void;
 }
 
-/** What the engine did since it was last asked. */
+/** What the engine did since `load` was last called. */
 export interface Load {
   /** Seconds in which it sampled. */
   readonly busySeconds: number;
@@ -91,13 +90,13 @@ export interface Load {
 
 /** A queue in front of an engine. */
 export interface Scheduler extends Sampler {
-  /** The engine as those ask it who know nothing of the queue. */
+  /** The same queue as an engine, for policies that sample several requests at once. */
   readonly engine: ActingEngine;
   /** Takes a place; programs that run together take theirs before any of them asks. */
   join(): Place;
   /** Where episodes wait until they may start. */
   readonly admission: Admission;
-  /** From now on whoever asks waits; the engine finishes what it samples. */
+  /** Holds back new batches until `open`; a running call is not interrupted. */
   close(): void;
   open(): void;
   load(): Load;
@@ -154,8 +153,8 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
   };
 
   /**
-   * Begins a batch if it is time, after a turn of the event loop: those who were answered together
-   * ask together again, and the parallel calls of one program come one after another.
+   * Starts a batch if it is time, after a turn of the event loop: answers given together are
+   * followed by requests that belong together, and a program may make several calls in parallel.
    */
   const look = (): void => {
     if (turn !== undefined) return;
@@ -170,7 +169,7 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
     });
   };
 
-  /** Samples until everybody who is in the batch, or joined it between slices, is answered. */
+  /** Samples slice after slice, until the batch and all that joined it are answered. */
   const sampleBatch = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
@@ -194,14 +193,14 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
     counts = { ...counts, calls: counts.calls + 1, rows: counts.rows + batch.length };
     try {
       const slices = batch.map(({ draft }) => nextSlice(draft, sliceTokens));
-      // Places that ask together will continue together; others only happen to meet.
+      // Programs in lock-step continue together; other requests share a batch by chance.
       const samples = await engine.sample(pace === "together" ? slices : slices.map(apart));
       for (const [at, row] of batch.entries()) {
         const answer = addSlice(row.draft, samples[at]!, sliceTokens);
         if (answer !== undefined) row.settle({ samples: answer });
       }
     } catch (error) {
-      // One client's bad request fails the whole call: alone, each gets its own answer.
+      // One client's bad request fails the whole call: sample each alone, for its own answer.
       if (pace === "served" && batch.length > 1) for (const row of batch) await sampleOnce([row]);
       else for (const row of batch) row.settle({ error });
     }
@@ -313,7 +312,7 @@ export interface Rollouts {
   /** The engine that the policy is to ask, and how many episodes at a time (undefined: all). */
   readonly engine: ActingEngine;
   readonly batch: number | undefined;
-  /** How many groups are carried over into the next rollout: it needs so many tasks fewer. */
+  /** Groups that are carried over into the next rollout, which draws that many fewer tasks. */
   readonly carried: number;
   play(options: RolloutOptions): Promise<Played>;
   /** Breaks what was carried over, and closes its worlds. */

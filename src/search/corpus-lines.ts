@@ -1,14 +1,8 @@
 /**
  * Files with one JSON record per line: finds the position of each line and reads lines on demand.
  */
-import { closeSync, fstatSync, readFileSync, readSync } from "node:fs";
 import { UserError } from "../errors.js";
-import { gunzipWithin } from "../inflate-limit.js";
-import { openRegular } from "../regular-file.js";
-
-/** Smaller files are kept in memory. */
-const KEEP_BELOW = 2 ** 28;
-const CHUNK = 2 ** 22;
+import { type ByteFile, eachLine, openBytes } from "./byte-file.js";
 
 /** A line: its text, its number (from 1), and its position in the file. */
 export interface Line {
@@ -19,12 +13,7 @@ export interface Line {
 }
 
 /** A file whose lines can be read in any order. */
-export interface LineFile {
-  readonly path: string;
-  /** Changes when the file does. */
-  readonly key: string;
-  /** Size in bytes, uncompressed. */
-  readonly size: number;
+export interface LineFile extends Omit<ByteFile, "read"> {
   /** Called with every line that is not blank. */
   each(onLine: (line: Line) => void): void;
   text(start: number, end: number): string;
@@ -33,64 +22,25 @@ export interface LineFile {
 /** Opens a file of lines; `.gz` is decompressed into memory. */
 export function openLines(path: string): LineFile {
   try {
-    const file = openRegular(path);
-    const { size, mtimeMs } = fstatSync(file);
-    const key = `${size} ${mtimeMs}`;
-    const packed = path.endsWith(".gz");
-    if (!packed && size >= KEEP_BELOW)
-      return lineFile(path, key, size, (start, end) => readRange(file, path, start, end));
-    const content = readFileSync(file);
-    closeSync(file);
-    const bytes = packed ? gunzipWithin(content) : content;
-    return lineFile(path, key, bytes.length, (start, end) => bytes.subarray(start, end));
+    const file = openBytes(path);
+    return {
+      ...file,
+      each(onLine) {
+        let number = 0;
+        eachLine(file, (start, end, bytes) => {
+          const text = bytes.toString("utf8");
+          number++;
+          if (text.trim() !== "") onLine({ text, number, start, end });
+        });
+      },
+      text: (start, end) => file.read(start, end).toString("utf8"),
+    };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const hint =
       code === "ERR_FS_FILE_TOO_LARGE" ? " Decompress it with gunzip and use the plain file." : "";
     throw new UserError(`cannot read ${path}: ${message}.${hint}`, { cause: error });
   }
-}
-
-function lineFile(
-  path: string,
-  key: string,
-  size: number,
-  read: (start: number, end: number) => Buffer,
-): LineFile {
-  return {
-    path,
-    key,
-    size,
-    each(onLine) {
-      let start = 0;
-      let number = 0;
-      for (let offset = 0; offset < size; offset += CHUNK) {
-        const chunk = read(offset, Math.min(size, offset + CHUNK));
-        const line = (end: number): void => {
-          // Only a line that began in an earlier chunk must be read again.
-          const bytes =
-            start < offset ? read(start, end) : chunk.subarray(start - offset, end - offset);
-          const text = bytes.toString("utf8");
-          number++;
-          if (text.trim() !== "") onLine({ text, number, start, end });
-          start = end + 1;
-        };
-        for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) line(offset + at);
-        if (offset + CHUNK >= size && start < size) line(size);
-      }
-    },
-    text: (start, end) => read(start, end).toString("utf8"),
-  };
-}
-
-function readRange(file: number, path: string, start: number, end: number): Buffer {
-  const bytes = Buffer.allocUnsafe(end - start);
-  for (let done = 0; done < bytes.length; ) {
-    const read = readSync(file, bytes, done, bytes.length - done, start + done);
-    if (read === 0) throw new UserError(`${path} became shorter while it was read; open it again.`);
-    done += read;
-  }
-  return bytes;
 }
 
 /** A line as a JSON object; errors name the file and the line. */

@@ -4,7 +4,9 @@
  * missing: the caller rebuilds it.
  */
 import {
+  accessSync,
   closeSync,
+  constants,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -39,6 +41,19 @@ interface Header {
     readonly bytes: number;
     readonly crc: number;
   }[];
+}
+
+/** Rejects a folder in which no index can be stored, and says how to fix it. */
+export function checkWritable(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new UserError(
+      `the index cannot be stored in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Writes an index and further blocks of the caller; `key` identifies what they were made from. */
@@ -131,7 +146,8 @@ function toIndex(blocks: Blocks): Bm25Index {
   };
 }
 
-function asBytes(array: Uint32Array | Uint16Array): Uint8Array {
+/** The bytes of an array, as a block. */
+export function asBytes(array: Float64Array | Uint32Array | Uint16Array): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 

@@ -2,7 +2,6 @@
  * BM25 as a retriever: over passages in memory, or over a file with an index that is cached on
  * disk.
  */
-import { accessSync, constants, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { UserError } from "../errors.js";
@@ -11,7 +10,7 @@ import { createSearcher, type Searcher } from "./bm25.js";
 import { createIndexBuilder } from "./bm25-build.js";
 import { type Corpus, fileCorpus, type Places, scanCorpus } from "./corpus.js";
 import { openLines } from "./corpus-lines.js";
-import { loadIndex, saveIndex } from "./index-file.js";
+import { asBytes, checkWritable, loadIndex, saveIndex } from "./index-file.js";
 import type { LocalRetriever } from "./retriever.js";
 
 /**
@@ -70,7 +69,7 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
   });
   const index = builder.finish();
   if (kept) {
-    const lines = { lineStarts: bytes(places.starts), lineEnds: bytes(places.ends) };
+    const lines = { lineStarts: asBytes(places.starts), lineEnds: asBytes(places.ends) };
     saveIndex(path, key, index, lines);
   }
   return retrieverOf(fileCorpus(file, places), createSearcher(index));
@@ -96,23 +95,6 @@ export function cachePath(corpus: string, kind: string, cache?: string): string 
   const folder = cache ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pawl");
   const stem = basename(corpus).replace(/\..*$/, "");
   return join(folder, `${stem}-${mixSeed(resolve(corpus)).toString(16)}.${kind}`);
-}
-
-/** Rejects a folder that cannot be written to, and says how to fix it. */
-function checkWritable(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true });
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    throw new UserError(
-      `the index cannot be stored in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
-      { cause: error },
-    );
-  }
-}
-
-function bytes(array: Float64Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
 function floats(block: Uint8Array): Float64Array {

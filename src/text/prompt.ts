@@ -95,9 +95,7 @@ const ownOptions = z.strictObject({
   tokens: z
     .enum(["whole", "pieces"])
     .default("whole")
-    .describe(
-      "whole: a prompt has the ids that its text has anywhere; pieces: each part is encoded by itself, as in older runs",
-    ),
+    .describe("encode a prompt as a whole, or each piece by itself, as in older runs"),
 });
 
 /** Settings of the prompts, with the styles of plugins. */

@@ -9,19 +9,17 @@ import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
 import { worldLossesBySetting } from "../objectives/world-losses.js";
-import { encoderPlace } from "../rwml/reward.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
 import { isRemote as isEngineServer } from "./engines.js";
-import type { RwmlConfig } from "./rwml-config.js";
 import { mayBeStale } from "./staleness.js";
 
 /** What the conditions look at: other kinds of training have some of it. */
 export type Conditional = Partial<
   Pick<TrainConfig, "env" | "prompt" | "engine" | "rollout" | "overlap" | "corrections"> &
-    Pick<TrainConfig, "advantage" | "critic" | "objective" | "paw" | "track"> &
-    Pick<RwmlConfig, "model" | "filter" | "collect" | "task" | "reward">
+    Pick<TrainConfig, "advantage" | "critic" | "objective" | "paw" | "track">
 > & {
+  readonly model?: { readonly start: string };
   readonly warmStart?: TrainConfig["warmStart"];
   readonly evaluation?: { readonly every?: number };
 };
@@ -55,7 +53,6 @@ export function settingConditions(): readonly Applies<Conditional>[] {
     },
     ...ENGINE,
     ...WARM_START,
-    ...RWML,
     {
       // The temperature is also that of later evaluations of the run's model.
       settings: ["splits", "tasks", "shuffle", "trajectories"].map((name) => `evaluation.${name}`),
@@ -92,12 +89,6 @@ export function settingConditions(): readonly Applies<Conditional>[] {
       by: ["advantage.stepWeight"],
       needs: "in gigpo advantage.stepWeight above 0",
       holds: ({ advantage }) => comparesSteps(advantage),
-    },
-    {
-      settings: ["filter"],
-      by: ["filter.share"],
-      needs: "filter.share above 0 (the paper's is 0.1)",
-      holds: ({ filter }) => (filter?.share ?? 0) > 0,
     },
     {
       settings: ["corrections"],
@@ -207,16 +198,10 @@ const WARM_START: readonly Applies<Conditional>[] = [
     holds: ({ warmStart }) => (warmStart?.episodes ?? 0) > 0,
   },
   {
-    settings: ["warmStart.teacher", "warmStart.epsilon", "warmStart.emphasis"],
+    settings: ["warmStart.teacher", "warmStart.epsilon"],
     by: ["warmStart.runs", "warmStart.data"],
     needs: "a teacher that plays, without warmStart.runs and warmStart.data",
     holds: ({ warmStart }) => warmStart?.runs.length === 0 && warmStart.data.length === 0,
-  },
-  {
-    settings: ["warmStart.emphasis.share"],
-    by: ["warmStart.emphasis.types"],
-    needs: "warmStart.emphasis.types",
-    holds: ({ warmStart }) => (warmStart?.emphasis.types.length ?? 0) > 0,
   },
   {
     settings: ["warmStart.sft.randomActions"],
@@ -238,33 +223,6 @@ const WARM_START: readonly Applies<Conditional>[] = [
     needs: "both weights of warmStart.sft above 0",
     holds: ({ warmStart }) =>
       Math.min(warmStart?.sft.actionWeight ?? 0, warmStart?.sft.observationWeight ?? 0) > 0,
-  },
-];
-
-const RWML: readonly Applies<Conditional>[] = [
-  {
-    settings: ["collect.episodes", "collect.epsilon"],
-    by: ["collect.runs"],
-    needs: "a model that plays, without collect.runs",
-    holds: ({ collect }) => collect?.runs.length === 0,
-  },
-  {
-    settings: ["task"],
-    by: ["task.groups"],
-    needs: "task.groups above 0",
-    holds: ({ task }) => (task?.groups ?? 0) > 0,
-  },
-  {
-    settings: ["reward.encoder.model", "reward.encoder.apiKeyVariable"],
-    by: ["reward.encoder.from"],
-    needs: "reward.encoder.from the URL of an endpoint",
-    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "endpoint",
-  },
-  {
-    settings: ["reward.encoder.threads"],
-    by: ["reward.encoder.from"],
-    needs: "an encoder that runs here",
-    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "here",
   },
 ];
 

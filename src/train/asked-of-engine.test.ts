@@ -8,16 +8,16 @@ import { recording } from "../engine/recording-testing.js";
 import type { Env, Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { rwmlConfig } from "../rwml/config.js";
 import { worldQuestion } from "../rwml/question.js";
 import { episode } from "../rwml/testing.js";
 import { tripletsOf } from "../rwml/triplet.js";
+import { type FinishedRwmlUpdate, trainRwml } from "../rwml/updates.js";
 import { promptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { evaluateSplits } from "./evaluate.js";
 import { trainRl } from "./rl.js";
-import { type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
-import { rwmlConfig } from "./rwml-config.js";
 import { tinyConfig } from "./testing.js";
 import { worldTexts } from "./world-text.js";
 

@@ -27,7 +27,7 @@ export const modelOptions = z
       .min(1)
       .default("tiny")
       .describe(
-        "tiny, small or base: from scratch; served: the engine server's model; otherwise a run, a model folder, a .gguf file, or a hub id (OWNER/NAME or OWNER/NAME@REVISION)",
+        "tiny, small, base (from scratch), served (the engine server's), a run, a model folder, a .gguf file, or a hub id",
       ),
     maxContext: count.default(2048).describe("context length of the model in tokens"),
   })
@@ -47,17 +47,6 @@ const warmStartOptions = z
       .max(1)
       .default(0)
       .describe("ε: probability that the teacher takes a random action or repeats its last one"),
-    emphasis: z
-      .strictObject({
-        types: z.array(z.string()).default([]).describe("task types to show more often"),
-        share: z
-          .number()
-          .gt(0)
-          .lt(1)
-          .default(0.5)
-          .describe("fraction of the episodes of these types"),
-      })
-      .prefault({}),
     runs: z
       .array(z.string())
       .default([])
@@ -77,7 +66,7 @@ export const shuffleOption = z
   .boolean()
   .default(true)
   .describe(
-    "of more tasks, take a random sample, the same for every run and seed; otherwise the first ones",
+    "take a random sample of the tasks, the same for every run and seed, not the first ones",
   );
 
 /** When and on what to evaluate. */
@@ -132,9 +121,7 @@ export function trainConfig(kind: EnvKind) {
       .min(0)
       .max(1)
       .default(0)
-      .describe(
-        "1: play the next update while this one is learnt, with the weights before it; importance-corrected",
-      ),
+      .describe("1: play the next update while this one is learnt (importance-corrected)"),
     scoreWhileActing: z
       .boolean()
       .optional()

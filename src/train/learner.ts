@@ -68,7 +68,7 @@ interface UpdatePlace {
 }
 
 /** What policy and critic learnt. */
-interface Taught {
+interface LearningResult {
   readonly learnt: Learnt;
   /** Metrics of a separate critic. */
   readonly critic: MetricsLine | undefined;
@@ -82,7 +82,7 @@ export interface Learner {
   measure(update: Update, index: number): Promise<GradientRelation | undefined>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
   /** Undefined if there is nothing to learn from. */
-  learn(update: Update, place: UpdatePlace): Promise<Taught | undefined>;
+  learn(update: Update, place: UpdatePlace): Promise<LearningResult | undefined>;
 }
 
 /** Gives every stage its settings. */

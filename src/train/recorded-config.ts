@@ -2,7 +2,7 @@
  * The configuration that a training run was recorded with: read by the current schema, or rejected
  * with a message.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import {
   olderNames,
   parseRecorded,
@@ -14,7 +14,6 @@ import { findEnvKind } from "../envs/registry.js";
 import { type Manifest, readManifest, sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { type TrainConfig, trainConfig } from "./config.js";
-import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
 
 /** A command that records runs, and its current settings. */
 export interface RecordedCommand<S extends z.ZodObject> {
@@ -45,7 +44,8 @@ export function recordedConfig<S extends z.ZodObject>(
   );
 }
 
-const kindOf = ({ env }: SettingsTree) =>
+/** The kind of environment that recorded settings are about. */
+export const kindOf = ({ env }: SettingsTree) =>
   findEnvKind(String((env as { name?: unknown } | undefined)?.name));
 
 /** Settings that every kind of training run has, and that have been renamed. */
@@ -66,6 +66,12 @@ const PROMPT_TOKENS = [
 
 /** Evaluations used to take the first tasks of a split. */
 const FIRST_TASKS = { path: "evaluation.shuffle", before: false } as const;
+
+/** How the settings that a model acts with have changed. */
+const ACTING_HISTORY = [...PROMPT_TOKENS, FIRST_TASKS, ...RENAMED_ENGINE] as const;
+
+/** How the settings that all training of a policy shares have changed. */
+export const SHARED_HISTORY = [...ACTING_HISTORY, ...RENAMED_OBJECTIVE] as const;
 
 /** What PaW could do beyond the paper. Where it was on, an update has other numbers than today. */
 const REMOVED_PAW = [
@@ -91,10 +97,7 @@ const TRAIN = {
     { path: "gradients", before: { every: 0 } },
     // PPO's critic used to be a head on the policy.
     { path: "critic", before: { weights: "shared" } },
-    ...PROMPT_TOKENS,
-    FIRST_TASKS,
-    ...RENAMED_ENGINE,
-    ...RENAMED_OBJECTIVE,
+    ...SHARED_HISTORY,
     { path: "patience", renamed: "invalidActionLimit" },
     ...REMOVED_PAW,
     { path: "paw.horizonDiscount", gone: true },
@@ -107,19 +110,19 @@ const TRAIN = {
       before: (settings: SettingsTree) =>
         valueAt(settings, ["warmStart", "sft", "observationWeight"]) === 0 ? undefined : "together",
     },
+    {
+      path: "warmStart.emphasis",
+      gone: (value: unknown) =>
+        ((value as { readonly types?: readonly string[] } | undefined)?.types ?? []).length === 0,
+      last: "bcd6b61",
+    },
     { path: "warmStart.sft.strays", renamed: "warmStart.sft.randomActions" },
   ],
 } as const;
-const RWML = {
-  kind: "rwml",
-  schema: (config: SettingsTree) => rwmlConfig(kindOf(config)),
-  history: [FIRST_TASKS, ...PROMPT_TOKENS, ...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
-} as const;
-
 /** A notice that a run has settings with older names, if it does. */
 export function olderNamesNotice(run: string): string | undefined {
   const { kind, config } = readManifest(run);
-  const history = [TRAIN, RWML].find((one) => one.kind === kind)?.history ?? RENAMED_ENGINE;
+  const history = trainingKinds.includes(kind) ? TRAIN.history : RENAMED_ENGINE;
   const names = olderNames(config, history);
   return names.length === 0
     ? undefined
@@ -149,33 +152,26 @@ export function readTrainConfig(
   return parseRecorded(TRAIN.schema(recorded), recorded, TRAIN.history);
 }
 
-/** The same of `pawl rwml`. */
-export function readRwmlConfig(
-  recorded: SettingsTree,
-): { readonly config: RwmlConfig } | Unreadable {
-  return parseRecorded(RWML.schema(recorded), recorded, RWML.history);
-}
-
-/** The settings of a run of `pawl rwml`, under their current names. */
-export function rwmlConfigOf(run: string): RwmlConfig {
-  return recordedConfig(run, sealedManifest(run), RWML);
-}
-
 /** The settings for acting that every kind of training run has. */
 export type ActingConfig = Pick<
   TrainConfig,
   "env" | "prompt" | "stepLimit" | "maxTokens" | "evaluation" | "engine"
 >;
 
-/** The settings that a run's model acts with; other kinds of runs have none. */
+/** The kinds of runs that train a policy. */
+const trainingKinds = ["train", "rwml"];
+
+/** The settings that a run's model acts with; other kinds of runs have none. What was about learning is not read. */
 export function actingConfigOf(run: string): ActingConfig | undefined {
   const { kind } = readManifest(run);
-  // What was removed was about learning.
-  const history = TRAIN.history.map((one) =>
-    "gone" in one ? { ...one, gone: true as const } : one,
-  );
-  if (kind === "train") return recordedConfig(run, sealedManifest(run), { ...TRAIN, history });
-  return kind === "rwml" ? rwmlConfigOf(run) : undefined;
+  if (!trainingKinds.includes(kind)) return undefined;
+  const schema = (config: SettingsTree) => {
+    const { env, prompt, stepLimit, maxTokens, evaluation, engine } = trainConfig(
+      kindOf(config),
+    ).shape;
+    return z.object({ env, prompt, stepLimit, maxTokens, evaluation, engine });
+  };
+  return recordedConfig(run, sealedManifest(run), { kind, schema, history: ACTING_HISTORY });
 }
 
 /**

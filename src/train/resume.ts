@@ -16,9 +16,7 @@ import { learningRate, type OptimizerOptions } from "./schedule.js";
 export const forceUnlockSetting = z
   .boolean()
   .default(false)
-  .describe(
-    "with a run whose process is on another machine or in another container: you know that it has ended",
-  );
+  .describe("take over a run whose process on another machine or in another container has ended");
 
 /** Settings that do not affect what was learnt so far. */
 const FREE: readonly RegExp[] = [

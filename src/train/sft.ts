@@ -42,7 +42,7 @@ export const sftOptions = z
       .enum(["each", "together"])
       .default("each")
       .describe(
-        "each: actions and observations have a mean each, so that observations take nothing from actions; together: one mean over both kinds of tokens, weighted",
+        "a mean over actions and one over observations (each), or one weighted mean over both (together)",
       ),
     randomActions: z.boolean().default(false).describe("also imitate the teacher's random actions"),
     optimizer: optimizerOptions,

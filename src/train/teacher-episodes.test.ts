@@ -13,12 +13,16 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const TASKS = 2;
 
-function play(warmStart: object, families = ["pick"], onProblem = (_: string) => {}) {
+function play(warmStart: object) {
   const config = tinyConfig({ warmStart });
-  const opened = openEnvironment({ ...config.env, families, name: String(config.env.name) });
+  const opened = openEnvironment({
+    ...config.env,
+    families: ["pick"],
+    name: String(config.env.name),
+  });
   const environment = { ...opened, tasks: () => opened.tasks(config.split).slice(0, TASKS) };
   const style = promptStyle(environment.prompt, config.prompt);
-  return teacherEpisodes({ environment, style }, config, { onProblem });
+  return teacherEpisodes({ environment, style }, config);
 }
 
 describe("the teacher's episodes", () => {
@@ -28,22 +32,6 @@ describe("the teacher's episodes", () => {
     const [first, again] = [episodes[0]!, episodes[TASKS]!];
     expect(again.task).toEqual(first.task);
     expect(again.steps.map(({ action }) => action)).not.toEqual(first.steps.map((s) => s.action));
-  });
-
-  it("show more of some task types, if asked to and if there are any", async () => {
-    const problems: string[] = [];
-    const shown = async (emphasis: object): Promise<readonly string[]> => {
-      const found = play({ episodes: 8, emphasis }, ["pick", "look"], (it) => problems.push(it));
-      return (await found).map(({ task }) => task.type);
-    };
-    const usual = ["pick", "look", "pick", "look", "pick", "look", "pick", "look"];
-    expect(await shown({})).toEqual(usual);
-    const stressed = await shown({ types: ["look"], share: 0.75 });
-    expect(stressed.filter((type) => type === "look")).toHaveLength(6);
-    expect(await shown({ types: ["look", "pick"] })).toEqual(usual);
-    expect(problems).toEqual([]);
-    expect(await shown({ types: ["lok"] })).toEqual(usual);
-    expect(problems).toEqual([expect.stringMatching(/no tasks of type "lok".*"look"/)]);
   });
 
   it("may be recorded ones, of the same world and the same prompts", async () => {

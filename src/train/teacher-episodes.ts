@@ -1,13 +1,12 @@
 /** The episodes that a warm start imitates: a teacher's, played now or recorded earlier. */
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/config-error.js";
-import { EnvError, type Environment, type Task } from "../envs/env.js";
+import { EnvError, type Environment } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
 import { teacherPolicy } from "../rollout/policies/config.js";
 import { rollout } from "../rollout/rollout.js";
 import { openRun } from "../runs/run-folder.js";
-import { didYouMean } from "../text/nearest.js";
 import type { PromptStyle } from "../text/prompt.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
 import type { TrainConfig } from "./config.js";
@@ -29,7 +28,7 @@ export async function teacherEpisodes(
   config: Pick<TrainConfig, "warmStart" | "split" | "seed" | "stepLimit" | "env" | "prompt">,
   { onProblem = () => undefined, onActivity }: TeacherCallbacks = {},
 ): Promise<readonly Episode[]> {
-  const { episodes, teacher, epsilon, emphasis, runs } = config.warmStart;
+  const { episodes, teacher, epsilon, runs } = config.warmStart;
   if (runs.length > 0) {
     const recorded = runs.flatMap((folder) => recordedEpisodes(folder, config, onProblem));
     if (recorded.length < episodes)
@@ -43,40 +42,18 @@ export async function teacherEpisodes(
       `${environment.name} has no ${teacher} to imitate: set warmStart.episodes to 0`,
     );
   }
+  const tasks = environment.tasks(config.split);
   const groups = await rollout({
     environment,
     style,
     policy: teacherPolicy(environment, teacher, epsilon),
-    tasks: shownTasks(environment.tasks(config.split), episodes, emphasis, onProblem),
+    tasks: Array.from({ length: episodes }, (_, i) => tasks[i % tasks.length]!),
     groupSize: 1,
     seed: mixSeed(config.seed, "warm start"),
     ...countingEpisodes("the teacher plays", episodes, onActivity),
     ...(config.stepLimit !== undefined && { stepLimit: config.stepLimit }),
   });
   return groups.flatMap((group) => group.episodes).filter(isWhole);
-}
-
-/** This many tasks, in order; if types are emphasised, they are a fixed fraction of them. */
-function shownTasks(
-  tasks: readonly Task[],
-  count: number,
-  { types, share }: TrainConfig["warmStart"]["emphasis"],
-  onProblem: (message: string) => void,
-): readonly Task[] {
-  const known = [...new Set(tasks.map(({ type }) => type))];
-  for (const type of types.filter((name) => !known.includes(name)))
-    onProblem(
-      `warmStart.emphasis.types: there are no tasks of type "${type}" to show more often, only ${known.join(", ")}.${didYouMean(type, known)}`,
-    );
-  const stressed = tasks.filter(({ type }) => types.includes(type));
-  const others = tasks.filter(({ type }) => !types.includes(type));
-  if (stressed.length === 0 || others.length === 0)
-    return Array.from({ length: count }, (_, i) => tasks[i % tasks.length]!);
-  return Array.from({ length: count }, (_, i) => {
-    const before = Math.floor(i * share);
-    const isStressed = Math.floor((i + 1) * share) > before;
-    return isStressed ? stressed[before % stressed.length]! : others[(i - before) % others.length]!;
-  });
 }
 
 const isWhole = (episode: Episode): boolean => episode.stop !== "broken";

@@ -17,7 +17,7 @@ import { checkLink, pathInside } from "./safe-path.js";
 const MOST_DIFFERENCES = 6;
 
 /** What is read of a run's manifest, as long as that stays the same. */
-interface Described {
+interface RunSummary {
   readonly stamp: string;
   readonly manifest: Manifest;
   readonly settings: ReadonlyMap<string, string>;
@@ -26,15 +26,15 @@ interface Described {
   readonly groupKey: string;
 }
 
-interface Known {
+interface RunEntry {
   readonly stamp: string;
-  readonly described: Described;
+  readonly described: RunSummary;
   readonly tail: RunTail;
 }
 
 /** A row, and what it was made from. */
-interface Shown {
-  readonly run: Known;
+interface RowEntry {
+  readonly run: RunEntry;
   readonly paths: Values;
   readonly row: RunRow;
 }
@@ -54,12 +54,12 @@ export interface RunReader {
 
 /** A reader of the runs below a folder. */
 export function createRunReader(root: string): RunReader {
-  const known = new Map<string, Known>();
-  const rows = new Map<string, Shown>();
+  const known = new Map<string, RunEntry>();
+  const rows = new Map<string, RowEntry>();
   let differing: Differing = { of: [], paths: new Map() };
 
   /** For a folder that is known to be inside the root. */
-  const read = (id: string, folder: string): Known => {
+  const read = (id: string, folder: string): RunEntry => {
     const manifestStatus = statusOf(join(folder, "manifest.json"));
     const metricsStatus = statusOf(metricsPath(folder));
     checkLink(root, id, "manifest.json", manifestStatus);
@@ -79,7 +79,7 @@ export function createRunReader(root: string): RunReader {
     return now;
   };
 
-  const show = (id: string, run: Known): RunRow => {
+  const show = (id: string, run: RunEntry): RunRow => {
     const paths = differing.paths.get(run.described.kindKey) ?? NONE;
     const before = rows.get(id);
     const isSame = before !== undefined && before.run === run && before.paths === paths;
@@ -135,7 +135,7 @@ const statusOf = (path: string): Stats | undefined => lstatSync(path, { throwIfN
 const stampOf = (status: Stats | undefined): string =>
   status === undefined ? "none" : `${status.ino} ${status.size} ${status.mtimeMs}`;
 
-function describe(folder: string, stamp: string): Described {
+function describe(folder: string, stamp: string): RunSummary {
   const manifest = readManifest(folder);
   const settings = flatten(manifest.config);
   return {
@@ -148,12 +148,12 @@ function describe(folder: string, stamp: string): Described {
 }
 
 interface Differing {
-  readonly of: readonly Described[];
+  readonly of: readonly RunSummary[];
   /** For each kind of run in one world: the settings that are not the same in all of them. */
   readonly paths: ReadonlyMap<string, Values>;
 }
 
-function differingPaths(of: readonly Described[], before: Differing): Differing {
+function differingPaths(of: readonly RunSummary[], before: Differing): Differing {
   if (of.length === before.of.length && of.every((one, i) => one === before.of[i])) return before;
   const values = new Map<string, Map<string, Map<string, number>>>();
   for (const { kindKey, settings } of of) {
@@ -190,7 +190,7 @@ function differsIn(settings: ReadonlyMap<string, string>, differing: Values) {
 function rowOf(
   folder: string,
   id: string,
-  { described: { manifest, settings, groupKey }, tail }: Known,
+  { described: { manifest, settings, groupKey }, tail }: RunEntry,
   differing: Values,
 ): RunRow {
   const { kind, seed, createdAt, finishedAt, config, summary } = manifest;

@@ -57,8 +57,8 @@ export async function playBehaviours(
         seed,
         // Scripted players wait for nothing, and one after another their order is always the same.
         concurrency: player.looksInside ? 1 : concurrencyOf(player.policy),
-        ...(stepLimit !== undefined && { stepLimit }),
-        ...(signal !== undefined && { signal }),
+        stepLimit,
+        signal,
         onEpisode(episode) {
           const where = `${text}, episode ${episode.group}`;
           const trajectory = trajectoryOf(

@@ -126,8 +126,8 @@ async function episodesOf(
     groupSize: 1,
     seed,
     concurrency: concurrencyOf(policy),
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(signal !== undefined && { signal }),
+    stepLimit,
+    signal,
     onEpisode(episode) {
       if (episode.stop !== "broken") episodes.set(episode.group, episode);
       onEpisode();

@@ -6,11 +6,11 @@ import { createTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { degenerationOf, repeats } from "./degeneration.js";
 import { createDialogue, dialogueSequence } from "./dialogue.js";
+import { wordF1 } from "./fidelity.js";
 import { protocolOptions } from "./protocol.js";
 import { someTrajectories } from "./testing.js";
 import { textsOf } from "./train.js";
 import { succeeded, type Trajectory } from "./trajectory.js";
-import { wordF1 } from "./words.js";
 
 const protocol = protocolOptions.parse({});
 let trajectories: readonly Trajectory[];

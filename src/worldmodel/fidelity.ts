@@ -10,7 +10,6 @@ import { degenerations } from "./degeneration.js";
 import { groupBy } from "./group-by.js";
 import type { Prediction, WorldModel, WorldQuery } from "./model.js";
 import type { Outcome, Trajectory } from "./trajectory.js";
-import { wordF1 } from "./words.js";
 
 /** One answer compared with the world's. */
 export interface ScoredTurn {
@@ -175,4 +174,26 @@ function scoreOf(turns: readonly ScoredTurn[]): FidelityScore {
 
 function realOf({ trajectory, index }: ScoredTurn): Outcome {
   return trajectory.turns[index]!;
+}
+
+/** Word-level F1: the harmonic mean of precision and recall over words, counted with repetition. */
+export function wordF1(predicted: string, real: string): number {
+  const predictedWords = words(predicted);
+  const realWords = words(real);
+  if (predictedWords.length === 0 || realWords.length === 0)
+    return predictedWords.length === realWords.length ? 1 : 0;
+  const left = new Map<string, number>();
+  for (const word of realWords) left.set(word, (left.get(word) ?? 0) + 1);
+  let common = 0;
+  for (const word of predictedWords) {
+    const count = left.get(word) ?? 0;
+    if (count === 0) continue;
+    common++;
+    left.set(word, count - 1);
+  }
+  return (2 * common) / (predictedWords.length + realWords.length);
+}
+
+function words(text: string): readonly string[] {
+  return text.split(/\s+/).filter(Boolean);
 }

@@ -22,7 +22,7 @@ export const protocolOptions = z
       .enum(["pawl", "own"])
       .default("pawl")
       .describe(
-        "system message of imported records that came with another one: put into Pawl's as the initial state, or their own, word for word",
+        "system message of imported records: Pawl's, with theirs as the initial state, or their own",
       ),
   })
   .refine(({ system, context }) => system === "pawl" || context, {

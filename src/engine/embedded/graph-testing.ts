@@ -1,6 +1,5 @@
 /** For tests: runs small graphs, and compares their derivatives with finite differences. */
-import "../../no-telemetry.js";
-import * as ort from "onnxruntime-node";
+import { onnxRuntime } from "../../onnx-runtime.js";
 import { differentiate } from "./gradients.js";
 import { addInput, createGraph, emit, type Graph, type Shape, type Tensor } from "./graph.js";
 import { encodeModel } from "./onnx.js";
@@ -40,6 +39,7 @@ async function compileGraph(
     // A graph cannot return one of its inputs unchanged.
     emit({ op: "Identity", inputs: [tensor], type: tensor.type, shape: tensor.shape }),
   );
+  const ort = onnxRuntime();
   const session = await ort.InferenceSession.create(encodeModel(finishGraph(graph, outputs)), {
     intraOpNumThreads: 2,
   });

@@ -1,6 +1,6 @@
 /** Compiled graphs, created when first needed and kept: one for each kind of work and objective. */
-import "../../no-telemetry.js";
-import * as ort from "onnxruntime-node";
+import type { InferenceSession, Tensor } from "onnxruntime-common";
+import { onnxRuntime } from "../../onnx-runtime.js";
 import { EngineError } from "../engine.js";
 import type { Program } from "./program.js";
 
@@ -73,7 +73,7 @@ export function createSessions(threads: number): Sessions {
 }
 
 interface Entry {
-  readonly session: ort.InferenceSession;
+  readonly session: InferenceSession;
   readonly results: Program["results"];
   readonly isLarge: boolean;
   readonly version: number | undefined;
@@ -84,7 +84,7 @@ async function compile(
   threads: number,
   options: SessionOptions = {},
 ): Promise<Entry> {
-  const session = await ort.InferenceSession.create(program.model, {
+  const session = await onnxRuntime().InferenceSession.create(program.model, {
     intraOpNumThreads: options.threads ?? threads,
     interOpNumThreads: 1,
     executionMode: "sequential",
@@ -102,7 +102,7 @@ async function compile(
 }
 
 async function run(
-  session: ort.InferenceSession,
+  session: InferenceSession,
   results: Program["results"],
   feeds: Feeds,
   into: Feeds = {},
@@ -128,8 +128,9 @@ async function run(
   }
 }
 
-function toTensor({ type, data, shape }: Feed): ort.Tensor {
-  return new ort.Tensor(type, data, shape);
+function toTensor({ type, data, shape }: Feed): Tensor {
+  const { Tensor } = onnxRuntime();
+  return new Tensor(type, data, shape);
 }
 
 function explain(error: unknown): Error {

@@ -126,10 +126,14 @@ async function pointerIfAny(folder: string): Promise<Pointer | undefined> {
   }
 }
 
-/** Writes the pointer to a checkpoint that is on the server. */
-export async function writePointer(folder: string, pointer: Omit<Pointer, "version">) {
+/** Writes the pointer to a checkpoint that the server has saved, perhaps under another path than planned. */
+export async function writePointer(
+  folder: string,
+  saved: { readonly plan: PlannedSave; readonly path: string; readonly optimizer: boolean },
+) {
   await mkdir(folder, { recursive: true });
-  const { path, live, optimizer } = pointer;
+  const { plan, path, optimizer } = saved;
+  const live = plan.live.map((other) => (other === plan.path ? path : other));
   const content = { version: 1, path, live, optimizer };
   writeFileAtomicallySync(join(folder, POINTER_FILE), `${JSON.stringify(content)}\n`);
 }

@@ -2,9 +2,10 @@
 import { z } from "zod";
 import { expressionsOf, type Objective } from "../../objectives/expression.js";
 import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js";
-import { checkInputs, checkSequences, type Limits } from "../checks.js";
+import { checkInputs, checkSequences } from "../checks.js";
 import {
   type BackwardResult,
+  type Capabilities,
   EngineError,
   type ForwardOptions,
   type ForwardResult,
@@ -18,15 +19,11 @@ import { type Datum, datumOf, maskOf, perToken, tensorSchema } from "./wire.js";
 /** How the model on the server is reached. */
 export interface Learning {
   readonly server: string;
-  readonly limits: () => Limits;
+  /** Can change with the checkpoint that is loaded. */
+  capabilities(): Capabilities;
   readonly binary: boolean;
-  /** Whether the server supports objectives. */
-  readonly fused: boolean;
   /** Whether it supports the extensions of a forward pass: choice of weights, entropies, values. */
   readonly extended: boolean;
-  /** Whether it supports temperatures. */
-  readonly temperatures: boolean;
-  readonly values: () => boolean;
   /** A call that changes nothing, to the policy's or the reference's model. */
   read(path: string, body: object, weights: "policy" | "reference"): Promise<Result>;
   /** A call that changes the model, executed once. */
@@ -50,7 +47,7 @@ export async function forward(
   sequences: readonly TargetSequence[],
   { weights = "policy", entropies = false, values = false }: ForwardOptions,
 ): Promise<readonly ForwardResult[]> {
-  checkSequences(sequences, learning.limits());
+  checkSequences(sequences, learning.capabilities());
   checkTemperatures(learning, sequences);
   if (values) requireValues(learning);
   const body = {
@@ -88,13 +85,13 @@ export async function forwardBackward(
   sequences: readonly TrainSequence[],
   objective: Objective,
 ): Promise<BackwardResult> {
-  checkSequences(sequences, learning.limits());
+  checkSequences(sequences, learning.capabilities());
   checkTemperatures(learning, sequences);
   const names = inputsOf(...expressionsOf(objective));
   checkInputs(sequences, names);
   checkFinite(sequences, names);
   if (quantitiesOf(...expressionsOf(objective)).includes("value")) requireValues(learning);
-  if (!learning.fused) return inTwoPasses(learning, sequences, objective);
+  if (!learning.capabilities().fusedObjective) return inTwoPasses(learning, sequences, objective);
   const { outputs, metrics } = await backward(learning, sequences, {
     data: dataOf(learning, sequences, (sequence) => {
       const mask = maskOf(sequence);
@@ -192,10 +189,12 @@ function dataOf<S extends TargetSequence>(
 
 /** Rejects temperatures other than 1 on a server that does not support them. */
 function checkTemperatures(
-  { temperatures, server }: Learning,
+  { capabilities, server }: Learning,
   sequences: readonly TargetSequence[],
 ) {
-  const other = temperatures ? -1 : sequences.findIndex((one) => temperaturesOf(one) !== undefined);
+  const other = capabilities().temperatures
+    ? -1
+    : sequences.findIndex((one) => temperaturesOf(one) !== undefined);
   if (other >= 0)
     throw new EngineError(
       `the engine server at ${server} computes log-probabilities only at temperature 1, but sequence ${other} has others; set temperature to 1, or use our own server (pawl serve engine)`,
@@ -210,8 +209,8 @@ function temperaturesOf(sequence: TargetSequence): Float32Array | undefined {
   return result.every((temperature) => temperature === 1) ? undefined : result;
 }
 
-function requireValues({ values, server }: Learning): void {
-  if (!values())
+function requireValues({ capabilities, server }: Learning): void {
+  if (!capabilities().values)
     throw new EngineError(
       `values were requested, but the model on the engine server at ${server} has no value head; create it with valueHead: true`,
     );

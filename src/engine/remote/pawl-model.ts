@@ -66,21 +66,13 @@ export async function createPawlModel(
     await transport.post("delete_weights", { path });
   };
   return {
-    learning: {
-      server: transport.shownUrl,
-      limits: () => capabilities,
-      binary: pawl.base64,
-      fused: pawl.objective,
-      extended: true,
-      temperatures: pawl.temperatures,
-      values: () => capabilities.values,
-      change,
-      read: async (path, body, weights) =>
-        weights === "policy" || pawl.reference
-          ? ask(path, body)
-          : reference.calls().ask(path, body),
-    },
+    server: transport.shownUrl,
     capabilities: () => capabilities,
+    binary: pawl.base64,
+    extended: true,
+    change,
+    read: async (path, body, weights) =>
+      weights === "policy" || pawl.reference ? ask(path, body) : reference.calls().ask(path, body),
     sample: (requests) =>
       pawl.sample_batch ? sampleBatch(requests, pawl.base64, ask) : copy.sample(requests),
     weightsChanged: copy.weightsChanged,
@@ -97,11 +89,7 @@ export async function createPawlModel(
       if (merged) return saveMerged(into);
       const plan = await planSave(into, false);
       const path = await saveWeights(calls, plan.path, { optimizer });
-      await writePointer(into, {
-        path,
-        live: plan.live.map((other) => (other === plan.path ? path : other)),
-        optimizer,
-      });
+      await writePointer(into, { plan, path, optimizer });
       // A model that is handed on needs its tokenizer; intermediate checkpoints do not.
       if (pawl.files && options.copy === true)
         await downloadCheckpoint(transport, path, into, "all");

@@ -36,7 +36,6 @@ export async function connectRemoteEngine(options: RemoteOptions): Promise<Engin
 
 function remoteEngine(session: Session, model: RemoteModel): Engine {
   const { shownUrl } = session.transport;
-  const { learning } = model;
   let disposed = false;
   const live = <T>(work: () => Promise<T>): Promise<T> =>
     disposed ? Promise.reject(new EngineError("the engine was disposed")) : work();
@@ -57,15 +56,15 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
           throw new EngineError(
             `the engine server at ${shownUrl} does not compute entropies, which were requested`,
           );
-        return forward(learning, sequences, wanted);
+        return forward(model, sequences, wanted);
       }),
     forwardBackward: (sequences, objective) =>
-      live(() => forwardBackward(learning, sequences, objective)),
+      live(() => forwardBackward(model, sequences, objective)),
     optimStep: (params) =>
       live(async () => {
         checkAdamParams(params);
         const { beta1, beta2, eps, weightDecay } = { ...DEFAULT_ADAM, ...params };
-        const result = await learning.change("optim_step", {
+        const result = await model.change("optim_step", {
           adam_params: {
             learning_rate: params.learningRate,
             beta1,
@@ -85,7 +84,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
           throw new EngineError(
             `the engine server at ${shownUrl} cannot discard gradients; set gradients.every to 0, so that none are measured`,
           );
-        return gradNormOf(await learning.change("discard_gradients", {}), "discard_gradients");
+        return gradNormOf(await model.change("discard_gradients", {}), "discard_gradients");
       }),
     snapshotReference: () => live(() => model.snapshotReference()),
     snapshotActor: () => live(() => Promise.reject(noActor(shownUrl))),

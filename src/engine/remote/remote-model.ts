@@ -4,8 +4,7 @@
  * `pawl-model.ts` is for our own servers, which report what they support beyond the plain protocol;
  * `tinker-model.ts` is for any other Tinker-compatible server.
  */
-import type { Capabilities, Sample, SampleRequest } from "../engine.js";
-import { EngineError } from "../engine.js";
+import { EngineError, type Sample, type SampleRequest } from "../engine.js";
 import type { Learning } from "./learning.js";
 import type { Result, Session } from "./server.js";
 import type { TransportOptions } from "./transport.js";
@@ -39,10 +38,7 @@ export interface RemoteOptions extends Omit<TransportOptions, "key"> {
 }
 
 /** A model on a server of either kind. */
-export interface RemoteModel {
-  readonly learning: Learning;
-  /** Can change with the checkpoint that is loaded. */
-  capabilities(): Capabilities;
+export interface RemoteModel extends Learning {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
   /** To be called after an optimiser step: copies of the weights are outdated. */
   weightsChanged(): void;

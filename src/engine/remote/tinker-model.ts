@@ -39,21 +39,15 @@ export async function createTinkerModel(
   const copy = copySampling(session, () => calls);
   const reference = secondModel(session, request);
   return {
-    learning: {
-      server: transport.shownUrl,
-      limits: () => capabilities,
-      binary: false,
-      fused: false,
-      extended: false,
-      temperatures: false,
-      values: () => false,
-      change: (path, body) => calls.change(path, body),
-      read(path, body, weights) {
-        const { ask } = weights === "policy" ? calls : reference.calls();
-        return path === "forward" && !hasForward ? ask(...forwardOnly(body)) : ask(path, body);
-      },
-    },
+    server: transport.shownUrl,
     capabilities: () => capabilities,
+    binary: false,
+    extended: false,
+    change: (path, body) => calls.change(path, body),
+    read(path, body, weights) {
+      const { ask } = weights === "policy" ? calls : reference.calls();
+      return path === "forward" && !hasForward ? ask(...forwardOnly(body)) : ask(path, body);
+    },
     sample: copy.sample,
     weightsChanged: copy.weightsChanged,
     async snapshotReference() {
@@ -67,23 +61,19 @@ export async function createTinkerModel(
         );
       const plan = await planSave(into, true);
       const path = await saveWeights(calls, plan.path);
-      await writePointer(into, {
-        path,
-        live: plan.live.map((other) => (other === plan.path ? path : other)),
-        optimizer,
-      });
+      await writePointer(into, { plan, path, optimizer });
       // A later connection needs the description of the model, which the server does not provide.
       if (folder !== undefined && !optimizer)
         await copyFile(join(folder, CONFIG_FILE), join(into, CONFIG_FILE));
     },
     async load(from) {
-      const found = await readPointer(from);
-      if (found === undefined)
+      const pointer = await readPointer(from);
+      if (pointer === undefined)
         throw new EngineError(
           `${from} has no pointer to a checkpoint on the engine server, and that server does not accept files`,
         );
       const before = calls.id;
-      calls = await modelFrom(session, request, weightsAt(found));
+      calls = await modelFrom(session, request, weightsAt(pointer));
       await session.unloadModel(before);
       copy.weightsChanged();
     },

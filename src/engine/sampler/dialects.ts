@@ -63,10 +63,10 @@ export async function findServer(wire: Wire, model: string | undefined): Promise
       `the sampler ${at} has ${bases.map(({ id }) => id).join(", ") || "no model"}; ${model === undefined ? "choose one of them with engine.samplerModel" : `engine.samplerModel names ${model}`}`,
     );
   const [{ id, max_model_len: length }] = named as [(typeof named)[number]];
-  const known = { model: id, maxContext: length ?? Number.POSITIVE_INFINITY };
+  const served = { model: id, maxContext: length ?? Number.POSITIVE_INFINITY };
   for (const path of ["/model_info", "/get_model_info"])
     if (sglangModel.safeParse((await wire.look(path)).json).success)
-      return sglang(wire, `SGLang ${at}`, known);
+      return sglang(wire, `SGLang ${at}`, served);
   const version = vllmVersion.safeParse((await wire.look("/version")).json);
   if (!version.success)
     throw new EngineError(
@@ -78,10 +78,10 @@ export async function findServer(wire: Wire, model: string | undefined): Promise
     throw new EngineError(
       `${name} cannot reload weights, so it would sample with old ones: start it with VLLM_SERVER_DEV_MODE=1 in its environment, on a private network`,
     );
-  return vllm(wire, name, known);
+  return vllm(wire, name, served);
 }
 
-interface Known {
+interface Served {
   readonly model: string;
   readonly maxContext: number;
 }
@@ -108,7 +108,7 @@ const completion = z.object({
     .length(1),
 });
 
-function vllm(wire: Wire, name: string, { model, maxContext }: Known): SamplerServer {
+function vllm(wire: Wire, name: string, { model, maxContext }: Served): SamplerServer {
   return {
     name,
     maxContext,
@@ -146,7 +146,7 @@ const generated = z.object({
   }),
 });
 
-function sglang(wire: Wire, name: string, { maxContext }: Known): SamplerServer {
+function sglang(wire: Wire, name: string, { maxContext }: Served): SamplerServer {
   return {
     name,
     maxContext,

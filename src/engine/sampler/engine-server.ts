@@ -22,10 +22,10 @@ const TOLERANCE = 0.25;
 export async function isEngineServer({ url, retry }: SamplerPlace): Promise<boolean> {
   const wire = createWire(url, retry);
   const { status, json } = await wire.look("/api/v1/get_server_capabilities");
-  const found = serverCapabilities.safeParse(json);
+  const answer = serverCapabilities.safeParse(json);
   // vLLM and SGLang have no such call.
-  if (status !== 200 || !found.success || !isAnswer(json)) return false;
-  const { pawl } = found.data;
+  if (status !== 200 || !answer.success || !isAnswer(json)) return false;
+  const { pawl } = answer.data;
   if (pawl?.files !== true || !pawl.sample_batch)
     throw new EngineError(
       `the engine server at ${wire.shownUrl} cannot be given weights to sample with; expected one of pawl serve engine, or a vLLM or SGLang server`,
@@ -89,7 +89,7 @@ export async function engineServerSampler(
     take: (folder) =>
       read(folder, async (path) => {
         const body = { path, optimizer: false, type: "load_weights" };
-        await model!.learning.change("load_weights", body);
+        await model!.change("load_weights", body);
       }),
     sample: (requests) => model!.sample(requests),
     async dispose() {

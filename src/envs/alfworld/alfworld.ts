@@ -223,14 +223,7 @@ function goalOf(game: Game): string {
 }
 
 function describe(options: Options): readonly string[] {
-  const data = dataFolder(options);
-  let folder: GameFolder;
-  try {
-    folder = openGameFolder(data);
-  } catch (error) {
-    if (error instanceof EnvError) return [error.message];
-    throw error;
-  }
+  const folder = openGameFolder(dataFolder(options));
   const from = options.data === undefined ? "ALFWORLD_DATA" : "the option data";
   return [
     `data: ${folder.root} (from ${from})`,

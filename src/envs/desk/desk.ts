@@ -11,7 +11,7 @@ import type { EnvPrompt } from "../../text/env-prompt.js";
 import type { ToolCall } from "../../text/tool.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type StepResult, type Task } from "../env.js";
-import { taskLists } from "../task-lists.js";
+import { numberedLists } from "../task-lists.js";
 import type { ToolEnv, ToolEnvironment } from "../tool-env.js";
 import { act, possibleCalls, sights } from "./act.js";
 import {
@@ -23,7 +23,6 @@ import {
   type RequestKind,
   type Rules,
   requestKinds,
-  type Split,
   splitSizes,
   typeOf,
 } from "./case.js";
@@ -72,22 +71,10 @@ export const desk = defineToolEnv({
 });
 
 function open({ level, seed }: Settings): ToolEnvironment {
-  const tasksOf = (split: Split) => (): readonly Task[] =>
-    Array.from({ length: splitSizes[split] }, (_, index) => ({
-      id: `${split}/${index}`,
-      split,
-      type: typeOf(index, level),
-    }));
-  const lists = taskLists("desk", {
-    train: tasksOf("train"),
-    valid_seen: tasksOf("valid_seen"),
-    valid_unseen: tasksOf("valid_unseen"),
-    test_unseen: tasksOf("test_unseen"),
-  });
+  const { lists, placeOf } = numberedLists("desk", splitSizes, (index) => typeOf(index, level));
   const caseOf = (task: Task): Case => {
-    // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
-    const { id, split } = lists.task(task.id);
-    return drawCase(split as Split, Number(id.slice(split.length + 1)), level, seed);
+    const { split, index } = placeOf(task);
+    return drawCase(split, index, level, seed);
   };
   return {
     name: "desk",

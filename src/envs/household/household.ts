@@ -11,7 +11,7 @@ import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { defineEnv } from "../define-env.js";
 import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
-import { taskLists } from "../task-lists.js";
+import { numberedLists } from "../task-lists.js";
 import { act, admissible } from "./actions.js";
 import { expertCommand, seekerCommand } from "./expert.js";
 import {
@@ -20,7 +20,6 @@ import {
   generateHouse,
   type House,
   type HouseSettings,
-  type Split,
   splitSizes,
 } from "./house.js";
 import { housePrompt } from "./prompt.js";
@@ -132,22 +131,12 @@ export const household = defineEnv({
 });
 
 function open(settings: Settings): Environment {
-  const tasksOf = (split: Split) => (): readonly Task[] =>
-    Array.from({ length: splitSizes[split] }, (_, index) => ({
-      id: `${split}/${index}`,
-      split,
-      type: familyOf(index, settings),
-    }));
-  const lists = taskLists("household", {
-    train: tasksOf("train"),
-    valid_seen: tasksOf("valid_seen"),
-    valid_unseen: tasksOf("valid_unseen"),
-    test_unseen: tasksOf("test_unseen"),
-  });
+  const { lists, placeOf } = numberedLists("household", splitSizes, (index) =>
+    familyOf(index, settings),
+  );
   const houseOf = (task: Task): House => {
-    // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
-    const { id, split } = lists.task(task.id);
-    return generateHouse(split as Split, Number(id.slice(split.length + 1)), settings);
+    const { split, index } = placeOf(task);
+    return generateHouse(split, index, settings);
   };
   return {
     name: "household",

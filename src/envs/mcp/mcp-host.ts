@@ -5,7 +5,7 @@ import { isRecord, type Tool, type ToolCall } from "../../text/tool.js";
 import { packageVersion } from "../../version.js";
 import { EnvError } from "../env.js";
 import type { TaskRecord } from "../tasks/task-record.js";
-import type { Given, ToolHost } from "../tool-tasks/tool-tasks.js";
+import type { CallResult, ToolHost } from "../tool-tasks/tool-tasks.js";
 import { fill } from "./placeholders.js";
 import { makeScratch, type Scratch } from "./scratch.js";
 import { type ServerProcess, serverProcess } from "./server-process.js";
@@ -113,8 +113,8 @@ async function connect(
     await child?.close();
   };
   try {
-    await client.connect(transport, { ...(signal && { signal }) });
-    const { tools } = await client.listTools(undefined, { ...(signal && { signal }) });
+    await client.connect(transport, { signal });
+    const { tools } = await client.listTools(undefined, { signal });
     return { name, client, tools: tools.map(asTool), complaint, close };
   } catch (error) {
     await close();
@@ -171,7 +171,7 @@ async function callTool(
   scratch: Scratch,
   call: ToolCall,
   signal?: AbortSignal,
-): Promise<Given> {
+): Promise<CallResult> {
   const known = byName.get(call.tool);
   if (known === undefined) return { text: `There is no tool ${call.tool}.`, failed: true };
   const { at, own } = known;
@@ -185,7 +185,7 @@ async function callTool(
     result = await at.client.callTool(
       { name: own, arguments: scratch.reveal(call.arguments) },
       // The environment's limits on time hold; they abort the signal.
-      { timeout: 2 ** 31 - 1, ...(signal && { signal }) },
+      { timeout: 2 ** 31 - 1, signal },
     );
   } catch (error) {
     // -32602: the server does not know the tool, or the arguments; the agent's mistake.
@@ -197,7 +197,7 @@ async function callTool(
   return {
     text: scratch.hide(textOf(result)),
     ...(result.isError === true && { failed: true }),
-    ...(judged && { judged }),
+    judged,
   };
 }
 

@@ -6,7 +6,7 @@
 import { callText, isRecord, type Tool } from "../../text/tool.js";
 import { packageVersion } from "../../version.js";
 import type { StepResult } from "../env.js";
-import type { Given } from "../tool-tasks/tool-tasks.js";
+import type { CallResult } from "../tool-tasks/tool-tasks.js";
 
 /** Revisions of the protocol in which these methods are the same. */
 const REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -113,7 +113,7 @@ function metaOf({ reward, done, info: { valid, success } }: StepResult): object 
 }
 
 /** For the client: what a server says about a step; undefined if it says nothing. */
-export function judgedBy(meta: unknown): Given["judged"] {
+export function judgedBy(meta: unknown): CallResult["judged"] {
   const step = isRecord(meta) ? meta[KEY] : undefined;
   if (!isRecord(step)) return undefined;
   const { reward, done, success } = step;

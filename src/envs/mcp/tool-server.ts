@@ -40,7 +40,7 @@ export async function serveTools({
   const say = (message: object): void => {
     output.write(`${JSON.stringify(message)}\n`);
   };
-  const lines = createInterface({ input, ...(signal && { signal }) });
+  const lines = createInterface({ input, signal });
   for await (const line of lines) {
     if (line.trim() === "") continue;
     let message: unknown;

@@ -4,7 +4,7 @@ import { isRecord } from "../../text/tool.js";
 import { EnvError } from "../env.js";
 import { answerRpc, RpcError, toolMethod } from "../mcp/tool-methods.js";
 import { clientMessage, errorMessage, messageTypes } from "./protocol.js";
-import type { Seen, ServedEpisode } from "./served-episode.js";
+import type { ObservationData, ServedEpisode } from "./served-episode.js";
 
 /** What is sent back: a text, or nothing, because the client says that it is done. */
 export type Answer = string | undefined;
@@ -55,8 +55,8 @@ function answerOf(episode: ServedEpisode, text: string): Answer | Promise<Answer
   }
 }
 
-function observed(seen: Seen | Promise<Seen>): Answer | Promise<Answer> {
-  const send = (data: Seen): string => JSON.stringify({ type: "observation", data });
+function observed(seen: ObservationData | Promise<ObservationData>): Answer | Promise<Answer> {
+  const send = (data: ObservationData): string => JSON.stringify({ type: "observation", data });
   return seen instanceof Promise ? seen.then(send) : send(seen);
 }
 

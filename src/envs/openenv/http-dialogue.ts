@@ -7,7 +7,7 @@ import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_thread
 import { EnvError } from "../env.js";
 
 /** A question. */
-export interface Asked {
+export interface HttpQuestion {
   readonly method: "GET" | "POST";
   /** Begins with a slash. */
   readonly path: string;
@@ -15,13 +15,13 @@ export interface Asked {
 }
 
 /** An answer. */
-export interface Got {
+export interface HttpAnswer {
   readonly status: number;
   readonly text: string;
 }
 
 /** Yields questions, is given answers, and returns what it found out. */
-export type Dialogue<T> = Generator<Asked, T, Got>;
+export type Dialogue<T> = Generator<HttpQuestion, T, HttpAnswer>;
 
 /** Where the server is. */
 export interface DialoguePartner {
@@ -82,7 +82,10 @@ export function holdWaiting<T>(partner: DialoguePartner, dialogue: Dialogue<T>):
       Atomics.store(flag, 0, 0);
       port1.postMessage(next.value);
       Atomics.wait(flag, 0, 0, timeoutMs + THREAD_MS);
-      const answer = receiveMessageOnPort(port1)?.message as Got | { problem: string } | undefined;
+      const answer = receiveMessageOnPort(port1)?.message as
+        | HttpAnswer
+        | { problem: string }
+        | undefined;
       if (answer === undefined || "problem" in answer)
         throw new EnvError(
           `${next.value.method} ${url}${next.value.path} failed: ${answer?.problem ?? "no answer"}. Is the server running?`,

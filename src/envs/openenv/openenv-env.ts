@@ -173,8 +173,7 @@ export function createOpenEnv(world: OpenEnvWorld): RemoteEnv | RemoteToolEnv {
 
 const invalid = { reward: 0, done: false, info: { valid: false, success: false } };
 
-const message = (type: string, data?: object): string =>
-  JSON.stringify({ type, ...(data && { data }) });
+const message = (type: string, data?: object): string => JSON.stringify({ type, data });
 
 /** Whether it is worth connecting again. */
 function canComeBack(error: unknown): boolean {
@@ -225,7 +224,7 @@ function take(now: Playing, observation: Readonly<Record<string, unknown>>): Ste
   return {
     valid: valid === true,
     success: success === true,
-    ...(typeof score === "number" && { score }),
+    score: typeof score === "number" ? score : undefined,
   };
 }
 

@@ -120,9 +120,9 @@ function parallelOf({ parallel }: OpenEnvOptions, most: number | undefined): num
 }
 
 const ownWords = ({ whiteSpace, freeText, prompt }: NonNullable<ServerFacts["served"]>) => ({
-  ...(whiteSpace && { whiteSpace }),
-  ...(freeText && { freeText }),
-  ...(prompt && { prompt }),
+  whiteSpace,
+  freeText,
+  prompt,
 });
 
 interface Lists {

@@ -11,7 +11,7 @@ import { DEFAULT_LIMITS } from "../limits.js";
 import { type ResetRequest, resetRequest } from "./protocol.js";
 
 /** What a reset or a step answers: the `data` of an observation message. */
-export interface Seen {
+export interface ObservationData {
   readonly observation: Readonly<Record<string, unknown>>;
   readonly reward: number | null;
   readonly done: boolean;
@@ -20,9 +20,9 @@ export interface Seen {
 /** A session's world. */
 export interface ServedEpisode {
   readonly hasTools: boolean;
-  reset(data: unknown): Seen | Promise<Seen>;
+  reset(data: unknown): ObservationData | Promise<ObservationData>;
   /** Carries out an action; `text` is the message as it was written. */
-  step(data: unknown, text?: string): Seen | Promise<Seen>;
+  step(data: unknown, text?: string): ObservationData | Promise<ObservationData>;
   /** Carries out an action that is known to be one. */
   act(action: string): StepResult | Promise<StepResult>;
   state(): object;
@@ -68,7 +68,7 @@ export function serveEpisode(environment: Environment, signal?: AbortSignal): Se
   const hasTools = env.tools !== undefined;
   let playing: Playing | undefined;
 
-  const seen = (text: string, result?: StepResult, tool?: string): Seen => {
+  const seen = (text: string, result?: StepResult, tool?: string): ObservationData => {
     const { task } = playing!;
     const { valid, success, score } = result?.info ?? { valid: true, success: false };
     const done = result?.done ?? false;

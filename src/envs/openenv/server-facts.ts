@@ -3,7 +3,7 @@ import { z } from "zod";
 import { urlPart } from "../../plain-text.js";
 import { isRecord } from "../../text/tool.js";
 import { EnvError } from "../env.js";
-import type { Asked, Dialogue, Got } from "./http-dialogue.js";
+import type { Dialogue, HttpAnswer, HttpQuestion } from "./http-dialogue.js";
 import { FACTS_KEY, OBSERVATION_TITLE, type ServedFacts, servedFacts } from "./protocol.js";
 
 /** One entry of a task list. */
@@ -56,7 +56,7 @@ export function* describeServer(): Dialogue<ServerFacts> {
     description: textIn("description") ?? "",
     action,
     hasTools: TOOL_TITLES.includes(String(action.title)),
-    ...(served && { served }),
+    served,
     ...(splits && splits.length > 0 && { splits }),
   };
 }
@@ -105,8 +105,8 @@ function listedTask(task: unknown): ListedTask {
 }
 
 /** The JSON of an answer; any status but 200 is an error. */
-function* asked(question: Asked): Dialogue<unknown> {
-  const got: Got = yield question;
+function* asked(question: HttpQuestion): Dialogue<unknown> {
+  const got: HttpAnswer = yield question;
   const what = `${question.method} ${question.path}`;
   if (got.status === 401 || got.status === 403)
     throw new EnvError(`${what}: status ${got.status}: the server wants another key or address`);
@@ -120,8 +120,8 @@ function* asked(question: Asked): Dialogue<unknown> {
 }
 
 /** The same of a call that servers need not have. */
-function* optional(question: Asked): Dialogue<unknown> {
-  const got: Got = yield question;
+function* optional(question: HttpQuestion): Dialogue<unknown> {
+  const got: HttpAnswer = yield question;
   if (got.status !== 200) return undefined;
   try {
     return JSON.parse(got.text) as unknown;

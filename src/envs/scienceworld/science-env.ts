@@ -126,7 +126,7 @@ export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceE
     get progress() {
       const { scene, actions } = current("the expert");
       const gold = world.gold.get(keyOf(scene));
-      return { ...(gold !== undefined && { gold }), actions };
+      return { gold, actions };
     },
     async reset(task, _seed, signal) {
       const scene = world.scene(task);

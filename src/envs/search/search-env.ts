@@ -44,7 +44,7 @@ export interface SearchEnv extends Env {
   readonly state: SearchState;
 }
 
-interface Moved {
+interface Move {
   readonly state: SearchState;
   readonly result: StepResult;
 }
@@ -122,7 +122,7 @@ function createEpisode(book: QuestionBook, started?: SearchState) {
       state = { taskType: task.type, question, found: [], seen: new Set(), answered: false };
       return question.text;
     },
-    move(moved: Moved): StepResult {
+    move(moved: Move): StepResult {
       state = moved.state;
       return moved.result;
     },
@@ -147,7 +147,7 @@ function facts(
 }
 
 /** The immediate result of an action, or the query to send first. */
-function begin(state: SearchState, action: string): Moved | { readonly query: string } {
+function begin(state: SearchState, action: string): Move | { readonly query: string } {
   if (state.answered)
     throw new EnvError("search: step was called after the answer; call reset(task).");
   const parsed = parseAction(action);
@@ -163,7 +163,7 @@ function begin(state: SearchState, action: string): Moved | { readonly query: st
   return { state: { ...state, answered: true }, result };
 }
 
-function afterSearch(state: SearchState, hits: readonly FoundPassage[]): Moved {
+function afterSearch(state: SearchState, hits: readonly FoundPassage[]): Move {
   const found = hits.map(({ passage }) => passage);
   const seen = new Set([...state.seen, ...found.map(({ id }) => id)]);
   const observation = found.length === 0 ? NOTHING_FOUND : found.map(showPassage).join("\n");

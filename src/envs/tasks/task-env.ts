@@ -102,7 +102,7 @@ function createEnv(world: TaskWorld, find: (id: string) => TaskRecord): TaskRun 
       const given = await reward({ task, actions, answer: action }, signal);
       const { observation = "Done.", ...judged } = asReward(given, maxReturn);
       const { success, score } = judged;
-      const info = { valid: true, success, ...(score !== undefined && { score }) };
+      const info = { valid: true, success, score };
       return { observation, reward: judged.reward, done: true, info };
     },
     close: async () => undefined,

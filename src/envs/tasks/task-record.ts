@@ -49,20 +49,20 @@ export function readTasks(split: string, source: TaskSource): readonly TaskRecor
   });
 }
 
-interface Given {
+interface TaskBatch {
   readonly given: readonly GivenTask[];
   /** What to call a task, before its number. */
   readonly place: string;
 }
 
-function called(source: () => readonly GivenTask[], split: string): Given {
+function called(source: () => readonly GivenTask[], split: string): TaskBatch {
   const given: unknown = source();
   if (!Array.isArray(given))
     throw new EnvError(`the tasks of ${split}: expected a list, got a ${typeof given}`);
   return { given: given as readonly GivenTask[], place: `tasks of ${split}, number` };
 }
 
-function read(source: string | URL): Given {
+function read(source: string | URL): TaskBatch {
   const path = source instanceof URL ? fileURLToPath(source) : source;
   let text: string;
   try {

@@ -10,7 +10,7 @@ import { evaluate, evaluateTau1, type Outcome, prepare, replayMessages } from ".
 import type { Message, TauTask } from "./tasks.js";
 import { endsIt, GREETING, STOP, type UserMove, type UserView } from "./user.js";
 import { type Dict, PyError } from "./value.js";
-import type { Called, Side, World } from "./world.js";
+import type { CallResult, Side, World } from "./world.js";
 
 /** Limits of τ²: messages, those of tools included, and errors of tools. */
 const MOST_MESSAGES = 200;
@@ -70,7 +70,7 @@ export function createConversation(about: Case, from?: State): Conversation {
   };
   const spent = (): boolean =>
     domain.edition === 2 && (state.delivered >= MOST_MESSAGES || state.errors >= MOST_ERRORS);
-  const call = (caller: Side, side: Side, name: string, given: Dict): Called => {
+  const call = (caller: Side, side: Side, name: string, given: Dict): CallResult => {
     const called = state.world.call(side, name, given);
     state.messages.push({ role: caller, content: null, calls: [{ side, name, given }] });
     state.messages.push({ role: "tool", content: called.content });

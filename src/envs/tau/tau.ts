@@ -164,25 +164,20 @@ const HOW_TO_GET =
   "The data of tau2-bench (sierra-research/tau2-bench) is its folder data/, with tau2/domains/retail, telecom and mock; that of tau-bench (sierra-research/tau-bench) goes into tau1/retail and tau1/airline: the files of its data folders, wiki.md, and its task lists written as JSON, tasks_test.json and so on. Files may be gzipped.";
 
 function describe(options: Options): readonly string[] {
-  try {
-    const data = dataOf(options);
-    const lines = domainNames.map((name) => {
-      try {
-        const source = taskSource(openDomain(data, name));
-        const counts = Object.entries(source.lists).map(
-          ([split, list]) => `${split} ${list().length}`,
-        );
-        return `${name}: ${counts.join(", ")}`;
-      } catch (error) {
-        if (error instanceof EnvError) return `${name}: ${error.message}`;
-        throw error;
-      }
-    });
-    return [...lines, HOW_TO_GET];
-  } catch (error) {
-    if (error instanceof EnvError) return [error.message];
-    throw error;
-  }
+  const data = dataOf(options);
+  const lines = domainNames.map((name) => {
+    try {
+      const source = taskSource(openDomain(data, name));
+      const counts = Object.entries(source.lists).map(
+        ([split, list]) => `${split} ${list().length}`,
+      );
+      return `${name}: ${counts.join(", ")}`;
+    } catch (error) {
+      if (error instanceof EnvError) return `${name}: ${error.message}`;
+      throw error;
+    }
+  });
+  return [...lines, HOW_TO_GET];
 }
 
 const INSTRUCTIONS =

@@ -17,10 +17,10 @@ export interface ToolDefinition<S> {
 }
 
 /** What a tool returns: a value of Python's, or a plain dict, list or tuple of values. */
-export type Answer = Value | Loose;
+export type Answer = Value | PlainContainer;
 
 /** A plain container: numbers and booleans that lie in it directly are written as texts. */
-interface Loose {
+interface PlainContainer {
   readonly loose: Value;
 }
 
@@ -93,7 +93,7 @@ export function answerText(answer: Answer): string {
   return jsonText(isLoose(answer) ? loosen(answer.loose) : scalarText(answer));
 }
 
-function isLoose(answer: Answer): answer is Loose {
+function isLoose(answer: Answer): answer is PlainContainer {
   return typeof answer === "object" && answer !== null && "loose" in answer;
 }
 

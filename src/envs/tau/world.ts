@@ -23,7 +23,7 @@ export interface Domain<A extends Database = Database, U extends Database = Data
 }
 
 /** What a call gave. */
-export interface Called {
+export interface CallResult {
   readonly content: string;
   readonly error: boolean;
   /** The class of Python's exception. */
@@ -40,7 +40,7 @@ interface Hashes {
 export interface World {
   readonly domain: Domain;
   /** Calls a tool the way a conversation does: errors are texts. */
-  call(side: Side, name: string, given: Dict): Called;
+  call(side: Side, name: string, given: Dict): CallResult;
   /** Calls any function of a side, hidden ones too; errors are thrown. Syncs only if asked to. */
   run(side: Side, name: string, given: Dict, sync: boolean): Answer;
   /** Whether a tool changes the state; undefined if there is no such tool. */

@@ -33,7 +33,7 @@ export interface Logic {
   readonly ancestors: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-interface Found {
+interface Definitions {
   readonly parents: Map<string, readonly string[]>;
   readonly rules: Map<
     string,
@@ -45,7 +45,7 @@ interface Found {
 
 /** Parses the rules of a game; `file` is named in errors. */
 export function parseLogic(file: string, text: string): Logic {
-  const found: Found = {
+  const found: Definitions = {
     parents: new Map(),
     rules: new Map(),
     aliases: new Map(),
@@ -109,7 +109,7 @@ function createReader(file: string, tokens: readonly Token[]): Reader {
   return reader;
 }
 
-function readType(reader: Reader, found: Found): void {
+function readType(reader: Reader, found: Definitions): void {
   reader.expect("type");
   const name = reader.any("name", "the name of a type");
   const parents: string[] = [];
@@ -133,13 +133,13 @@ function readBlock(reader: Reader, readEntry: () => void): void {
   while (!reader.take("}")) readEntry();
 }
 
-function readPredicate(reader: Reader, found: Found): void {
+function readPredicate(reader: Reader, found: Definitions): void {
   const left = readAtom(reader);
   if (reader.take("=")) found.aliases.set(signature(left), { left, right: readAtoms(reader) });
   reader.expect(";");
 }
 
-function readRule(reader: Reader, found: Found): void {
+function readRule(reader: Reader, found: Definitions): void {
   const name = reader.any("name", "the name of a rule");
   reader.expect("::");
   const kept: Atom[] = [];
@@ -175,7 +175,7 @@ function readAtom(reader: Reader): Atom {
   return { predicate, arguments: placeholders };
 }
 
-function readInform(reader: Reader, found: Found): void {
+function readInform(reader: Reader, found: Definitions): void {
   const part = reader.any("name", "type, predicates, commands or code");
   if (part === "code") {
     reader.expect("::");
@@ -200,7 +200,7 @@ function signature(atom: Atom): string {
 const DEEPEST_ALIAS = 20;
 
 /** An atom in terms of predicates that are no aliases. */
-function expand(file: string, found: Found, atom: Atom, depth = 0): readonly Atom[] {
+function expand(file: string, found: Definitions, atom: Atom, depth = 0): readonly Atom[] {
   const alias = found.aliases.get(signature(atom));
   if (alias === undefined) return [atom];
   if (depth > DEEPEST_ALIAS)

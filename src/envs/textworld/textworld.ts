@@ -120,13 +120,7 @@ function open(options: Options): Environment {
 }
 
 function describe(options: Options): readonly string[] {
-  let games: GameSource;
-  try {
-    games = openGames(dataOf(options), undefined);
-  } catch (error) {
-    if (error instanceof EnvError) return [error.message];
-    throw error;
-  }
+  const games = openGames(dataOf(options), undefined);
   const from =
     options.data !== undefined
       ? "the option data"

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { isRecord, type Tool, type ToolCall } from "../../text/tool.js";
 import { EnvError } from "../env.js";
 import { after, isLater, type Later } from "./later.js";
-import type { Given } from "./tool-tasks.js";
+import type { CallResult } from "./tool-tasks.js";
 
 /** A tool as the AI SDK's `tool()` makes it. */
 export interface AiTool {
@@ -66,9 +66,9 @@ function schemaOf({ inputSchema }: AiTool, refuse: Refuse): Tool["parameters"] {
 }
 
 /** Calls a tool. One that throws has failed; its message is what the agent sees. */
-export function callTool(tools: AiTools, call: ToolCall, signal?: AbortSignal): Later<Given> {
+export function callTool(tools: AiTools, call: ToolCall, signal?: AbortSignal): Later<CallResult> {
   const tool = tools[call.tool]!;
-  const failed = (error: unknown): Given => ({
+  const failed = (error: unknown): CallResult => ({
     text: `Error: ${error instanceof Error ? error.message : String(error)}`,
     failed: true,
   });
@@ -107,7 +107,7 @@ function lastOf(output: unknown): Later<unknown> {
 }
 
 /** What the agent sees of a result. */
-function shown({ toModelOutput }: AiTool, input: unknown, output: unknown): Later<Given> {
+function shown({ toModelOutput }: AiTool, input: unknown, output: unknown): Later<CallResult> {
   if (toModelOutput === undefined) return { text: textOf(output) };
   return after(toModelOutput({ toolCallId: "", input, output }), (made) => {
     const { type, value } = (isRecord(made) ? made : {}) as { type?: string; value?: unknown };

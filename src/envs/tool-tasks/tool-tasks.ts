@@ -14,7 +14,7 @@ import type { RemoteToolEnv, ToolEnv, ToolEnvironment } from "../tool-env.js";
 import { after, type Later } from "./later.js";
 
 /** What a call gave. */
-export interface Given {
+export interface CallResult {
   readonly text: string;
   /** The tool could not do it. */
   readonly failed?: boolean;
@@ -27,7 +27,7 @@ export interface ToolHost {
   readonly tools: readonly Tool[];
   /** What is seen first if the task does not say. */
   readonly instructions?: string | undefined;
-  call(call: ToolCall, signal?: AbortSignal): Later<Given>;
+  call(call: ToolCall, signal?: AbortSignal): Later<CallResult>;
   close?(): Promise<void>;
   clone?(): ToolHost;
 }
@@ -127,7 +127,7 @@ function createRun(world: ToolTaskWorld, find: (task: Task) => TaskRecord, from?
     return after((reward as HostReward)(finished, signal, host), (given) => {
       const { observation = "Done.", reward: worth, ...judged } = asReward(given, maxReturn);
       const { success, score } = judged;
-      const info = { valid: true, success, ...(score !== undefined && { score }) };
+      const info = { valid: true, success, score };
       return { observation, reward: worth, done: true, info };
     });
   };

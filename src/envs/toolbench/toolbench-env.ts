@@ -88,7 +88,7 @@ function result(observation: string, valid: boolean, score?: number): StepResult
     observation,
     reward: score ?? 0,
     done: score !== undefined,
-    info: { valid, success: score === 1, ...(score !== undefined && { score }) },
+    info: { valid, success: score === 1, score },
   };
 }
 

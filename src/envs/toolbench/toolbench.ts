@@ -106,13 +106,8 @@ function open(options: Options): ToolEnvironment {
 }
 
 function describe(options: Options): readonly string[] {
-  try {
-    const files = [...filesOf(options)].map(
-      ([split, path]) => `${split}: ${readQuestions(path).length} questions (${path})`,
-    );
-    return [...files, `calls go to ${options.server}`, ABOUT];
-  } catch (error) {
-    if (error instanceof EnvError) return [error.message];
-    throw error;
-  }
+  const files = [...filesOf(options)].map(
+    ([split, path]) => `${split}: ${readQuestions(path).length} questions (${path})`,
+  );
+  return [...files, `calls go to ${options.server}`, ABOUT];
 }

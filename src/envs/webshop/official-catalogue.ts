@@ -4,12 +4,19 @@
  * Products stay in their file and are read one by one. The search index and what is needed of every
  * product are built in one pass and, for a large catalogue, kept on disk.
  */
-import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { type Bm25Index, createSearcher, type Searcher } from "../../search/bm25.js";
 import { createIndexBuilder } from "../../search/bm25-build.js";
-import { type Blocks, loadIndex, saveIndex } from "../../search/index-file.js";
+import type { ByteFile } from "../../search/byte-file.js";
+import {
+  asBytes,
+  type Blocks,
+  checkWritable,
+  loadIndex,
+  saveIndex,
+} from "../../search/index-file.js";
 import { EnvError } from "../env.js";
 import {
   type Catalogue,
@@ -19,13 +26,7 @@ import {
   type WordColumn,
 } from "./catalogue.js";
 import { type Product, parseProduct, searchText } from "./product.js";
-import {
-  type ByteSource,
-  eachRecord,
-  openBytes,
-  parseRecord,
-  type RecordForm,
-} from "./record-file.js";
+import { eachRecord, openRecords, parseRecord, type RecordForm } from "./record-file.js";
 
 /** From this size on the index is kept on disk: below, building it takes only a few seconds. */
 const KEEP_INDEX_FROM = 2 ** 26;
@@ -70,7 +71,7 @@ interface Columns extends Offsets {
 /** Opens the official catalogue in a folder. */
 export function openOfficialCatalogue(options: OfficialOptions): Catalogue {
   const path = findProductFile(options.data);
-  const source = openBytes(path);
+  const source = openRecords(path);
   const { searcher, columns } = loadOrBuild(source, options);
   const { ids } = searcher.index;
   const numbers = new Map(ids.map((asin, number) => [asin, number]));
@@ -111,7 +112,7 @@ export function findProductFile(data: string): string {
 }
 
 function loadOrBuild(
-  source: ByteSource,
+  source: ByteFile,
   options: OfficialOptions,
 ): { readonly searcher: Searcher; readonly columns: Columns } {
   const kept = source.size >= (options.keepIndexFrom ?? KEEP_INDEX_FROM);
@@ -130,18 +131,6 @@ function loadOrBuild(
   return { searcher: createSearcher(index), columns };
 }
 
-function checkWritable(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true });
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    throw new EnvError(
-      `the index of the catalogue cannot be stored in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
-      { cause: error },
-    );
-  }
-}
-
 /** Where the index of a catalogue is kept. */
 export function indexPath(
   productFile: string,
@@ -154,7 +143,7 @@ export function indexPath(
 }
 
 function build(
-  source: ByteSource,
+  source: ByteFile,
   limit: number,
 ): { readonly index: Bm25Index; readonly columns: Columns } {
   const builder = createIndexBuilder();
@@ -198,17 +187,15 @@ function build(
 
 function toBlocks(columns: Columns): Blocks {
   const json = (words: readonly string[]): Uint8Array => Buffer.from(JSON.stringify(words));
-  const bytes = (array: Float64Array | Uint32Array): Uint8Array =>
-    new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   return {
-    recordStarts: bytes(columns.starts),
-    recordEnds: bytes(columns.ends),
-    low: bytes(columns.low),
-    high: bytes(columns.high),
+    recordStarts: asBytes(columns.starts),
+    recordEnds: asBytes(columns.ends),
+    low: asBytes(columns.low),
+    high: asBytes(columns.high),
     categories: json(columns.categories.words),
-    categoryCodes: bytes(columns.categories.codes),
+    categoryCodes: asBytes(columns.categories.codes),
     queries: json(columns.queries.words),
-    queryCodes: bytes(columns.queries.codes),
+    queryCodes: asBytes(columns.queries.codes),
   };
 }
 
@@ -228,7 +215,7 @@ function fromBlocks(blocks: Blocks): Columns {
   };
 }
 
-function whereIs(source: ByteSource, number: number): string {
+function whereIs(source: ByteFile, number: number): string {
   return `${source.path}, product ${number + 1}`;
 }
 
@@ -275,7 +262,7 @@ function findHumanWishes(
 }
 
 function entriesOf(path: string, numbers: ReadonlyMap<string, number>, count: number): EntryReader {
-  const source = openBytes(path);
+  const source = openRecords(path);
   const starts = new Float64Array(count);
   const ends = new Float64Array(count);
   eachRecord(source, "object", (start, end, keyStart, keyEnd) => {

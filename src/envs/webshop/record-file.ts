@@ -3,21 +3,8 @@
  * and ends, and a record is read when it is needed. The full catalogue is over 5 GB, more than a
  * string can hold.
  */
-import { fstatSync, readFileSync, readSync } from "node:fs";
-import { gunzipWithin } from "../../inflate-limit.js";
-import { openRegular } from "../../regular-file.js";
+import { type ByteFile, chunksOf, eachLine, openBytes } from "../../search/byte-file.js";
 import { EnvError } from "../env.js";
-
-/** Smaller files are kept in memory. */
-const KEEP_BELOW = 2 ** 28;
-const CHUNK = 2 ** 22;
-
-/** Bytes with random access. */
-export interface ByteSource {
-  readonly path: string;
-  readonly size: number;
-  read(start: number, end: number): Buffer;
-}
 
 /**
  * The layout of a file: one array, one object whose values are the records, or a record per line.
@@ -28,16 +15,9 @@ export type RecordForm = "array" | "object" | "lines";
 type OnRecord = (start: number, end: number, keyStart: number, keyEnd: number) => void;
 
 /** Opens a file; `.gz` is unpacked into memory. */
-export function openBytes(path: string): ByteSource {
+export function openRecords(path: string): ByteFile {
   try {
-    const file = openRegular(path);
-    const { size } = fstatSync(file);
-    if (path.endsWith(".gz") || size < KEEP_BELOW) {
-      const content = readFileSync(file);
-      const bytes = path.endsWith(".gz") ? gunzipWithin(content) : content;
-      return { path, size: bytes.length, read: (start, end) => bytes.subarray(start, end) };
-    }
-    return { path, size, read: (start, end) => readRange(file, path, start, end) };
+    return openBytes(path);
   } catch (error) {
     throw new EnvError(
       `cannot read ${path}: ${(error as Error).message}. See \`pawl env info webshop\` for the files that are needed.`,
@@ -46,35 +26,16 @@ export function openBytes(path: string): ByteSource {
   }
 }
 
-function readRange(file: number, path: string, start: number, end: number): Buffer {
-  const bytes = Buffer.allocUnsafe(end - start);
-  for (let done = 0; done < bytes.length; ) {
-    const read = readSync(file, bytes, done, bytes.length - done, start + done);
-    if (read === 0) throw new EnvError(`${path} became shorter while it was read; open it again.`);
-    done += read;
-  }
-  return bytes;
-}
-
 /** Calls `onRecord` for every record of the file, in order. */
-export function eachRecord(source: ByteSource, form: RecordForm, onRecord: OnRecord): void {
-  if (form === "lines") eachLine(source, onRecord);
+export function eachRecord(source: ByteFile, form: RecordForm, onRecord: OnRecord): void {
+  if (form === "lines")
+    eachLine(source, (start, end) => {
+      if (end > start) onRecord(start, end, 0, 0);
+    });
   else eachMember(source, form, onRecord);
 }
 
-function eachLine(source: ByteSource, onRecord: OnRecord): void {
-  let start = 0;
-  for (let offset = 0; offset < source.size; offset += CHUNK) {
-    const chunk = source.read(offset, Math.min(source.size, offset + CHUNK));
-    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) {
-      if (offset + at > start) onRecord(start, offset + at, 0, 0);
-      start = offset + at + 1;
-    }
-  }
-  if (start < source.size) onRecord(start, source.size, 0, 0);
-}
-
-function eachMember(source: ByteSource, form: RecordForm, onRecord: OnRecord): void {
+function eachMember(source: ByteFile, form: RecordForm, onRecord: OnRecord): void {
   let depth = 0;
   let inText = false;
   let escaped = false;
@@ -82,8 +43,7 @@ function eachMember(source: ByteSource, form: RecordForm, onRecord: OnRecord): v
   let textStart = 0;
   let textEnd = 0;
   let records = 0;
-  for (let offset = 0; offset < source.size; offset += CHUNK) {
-    const chunk = source.read(offset, Math.min(source.size, offset + CHUNK));
+  for (const [offset, chunk] of chunksOf(source)) {
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]!;
       if (inText) {
@@ -117,34 +77,30 @@ function eachMember(source: ByteSource, form: RecordForm, onRecord: OnRecord): v
     );
 }
 
-function wrongForm(source: ByteSource, form: RecordForm): EnvError {
+function wrongForm(source: ByteFile, form: RecordForm): EnvError {
   return new EnvError(`${source.path} should hold one JSON ${form}, but contains something else.`);
 }
 
 /** One record of the file, parsed; `what` names it in the error if it is damaged. */
-export function parseRecord(source: ByteSource, start: number, end: number, what: string): unknown {
+export function parseRecord(source: ByteFile, start: number, end: number, what: string): unknown {
   const text = source.read(start, end).toString("utf8");
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    // Python writes NaN and Infinity, which are not JSON.
-    const repaired = text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (part) =>
+  // Python writes NaN and Infinity, which are not JSON.
+  const repaired = (): string =>
+    text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (part) =>
       part.startsWith('"') ? part : "null",
     );
-    if (repaired !== text) return parseText(repaired, source, start, what);
-    throw damaged(source, start, what, error);
-  }
-}
-
-function parseText(text: string, source: ByteSource, start: number, what: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (error) {
-    throw damaged(source, start, what, error);
+  } catch {
+    try {
+      return JSON.parse(repaired());
+    } catch (error) {
+      throw damaged(source, start, what, error);
+    }
   }
 }
 
-function damaged(source: ByteSource, start: number, what: string, error: unknown): EnvError {
+function damaged(source: ByteFile, start: number, what: string, error: unknown): EnvError {
   return new EnvError(
     `${source.path}: ${what} at byte ${start} is damaged (${(error as Error).message}). Download the file again or remove the record.`,
     { cause: error },

@@ -80,13 +80,13 @@ interface RecordedQuery {
 }
 
 /** Replays recorded episodes or queries on the catalogue in a folder. */
-export function replayWebshop(records: Iterable<unknown>, dataFolder: string): ReplayResult {
+export function replayWebshop(records: readonly unknown[], dataFolder: string): ReplayResult {
   const comparison = createComparison();
   const worlds = new Map<WishKind, { readonly shop: Shop; readonly goals: Goals }>();
   let world: RecordedWorld | undefined;
   let ranking: ((record: RecordedQuery) => void) | undefined;
   let traces = 0;
-  for (const [at, record] of enumerate(records)) {
+  for (const [at, record] of records.entries()) {
     if (isWorld(record)) {
       world = record;
     } else if (isEpisode(record)) {
@@ -140,11 +140,6 @@ function createComparison(): Comparison {
       }
     },
   };
-}
-
-function* enumerate(records: Iterable<unknown>): Generator<[number, unknown]> {
-  let at = 0;
-  for (const record of records) yield [at++, record];
 }
 
 function isFields(record: unknown): record is Fields {

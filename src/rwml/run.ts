@@ -7,16 +7,8 @@ import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
 import type { Run } from "../runs/run-folder.js";
-import { worldQuestion } from "../rwml/question.js";
-import { openReward, type StateReward } from "../rwml/reward.js";
-import {
-  asksOtherwise,
-  loadTriplets,
-  saveTriplets,
-  type TripletData,
-} from "../rwml/triplet-file.js";
 import { promptStyle } from "../text/prompt.js";
-import { refuseIgnoredSettings } from "./applies.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import {
   checkpointRun,
   conductRun,
@@ -27,15 +19,19 @@ import {
   type RunningRun,
   type RunOptions,
   resumedCheckpoint,
-} from "./lifecycle.js";
-import { openModel, originOf, resumedStart, savedStartOf } from "./open-model.js";
+} from "../train/lifecycle.js";
+import { openModel, originOf, resumedStart, savedStartOf } from "../train/open-model.js";
+import { REFERENCE, TOKENIZER } from "../train/saved-model.js";
+import { rwmlConditions } from "./applies.js";
+import { type RwmlConfig, rwmlConfig } from "./config.js";
+import { prepareTriplets, type TripletSetup } from "./data.js";
+import { reportForgetting, unmeasuredWeights } from "./forgetting-report.js";
+import { heldOutMetrics, rwmlUpdateMetrics } from "./metrics.js";
+import { worldQuestion } from "./question.js";
 import { rwmlConfigOf } from "./recorded-config.js";
-import { expectedSteps, type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
-import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
-import { prepareTriplets, type TripletSetup } from "./rwml-data.js";
-import { reportForgetting, unmeasuredWeights } from "./rwml-forgetting.js";
-import { heldOutMetrics, rwmlUpdateMetrics } from "./rwml-metrics.js";
-import { REFERENCE, TOKENIZER } from "./saved-model.js";
+import { openReward, type StateReward } from "./reward.js";
+import { asksOtherwise, loadTriplets, saveTriplets, type TripletData } from "./triplet-file.js";
+import { expectedSteps, type FinishedRwmlUpdate, trainRwml } from "./updates.js";
 
 /** Where to train, and callbacks. */
 export interface RwmlRunOptions extends RunOptions {
@@ -51,7 +47,10 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   const { folder, signal, onProblem = ignore } = options;
   // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
-  refuseIgnoredSettings(rwmlConfig(findEnvKind(String(config.env.name))), config, options);
+  refuseIgnoredSettings(rwmlConfig(findEnvKind(String(config.env.name))), config, {
+    conditions: rwmlConditions(),
+    ...options,
+  });
   checkStopOn(config, {
     ...(config.objective.entropy === 0 && { entropy: "it needs objective.entropy above 0" }),
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
@@ -97,7 +96,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       reward,
       start: resumedStart(folder),
       onProblem,
-      ...(signal !== undefined && { signal }),
+      signal,
       ...(options.onPhase !== undefined && { onPhase: options.onPhase }),
       onActivity: options.onActivity,
     };

@@ -65,7 +65,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
   });
   afterAll(() => server?.stop());
 
-  // src/train/remote-run.test.ts kills it in other calls; here we check what is left on disk.
+  // src/train/remote-run.slow.test.ts kills it in other calls; here we check what is left on disk.
   it("ends quietly by Ctrl-C, which reaches it too in a terminal", async () => {
     const said: string[] = [];
     const other = await serve(0, 1, said);

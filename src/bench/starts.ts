@@ -9,12 +9,12 @@ import { startNameOf } from "./start-parts.js";
 import { startWeights } from "./start-weights.js";
 
 /** A start, and the comparison's folder that it is in. */
-export interface FoundStart extends JobResult {
+export interface RecordedStart extends JobResult {
   readonly out: string;
 }
 
 /** The starts that have been made in a comparison's folder. */
-export function startsIn(out: string): readonly FoundStart[] {
+export function startsIn(out: string): readonly RecordedStart[] {
   return startFolders(out).flatMap((folder) => {
     const result = readResult(folder);
     if (result === undefined) return [];
@@ -24,12 +24,12 @@ export function startsIn(out: string): readonly FoundStart[] {
 }
 
 /** Each start once. Two whose weights were not recorded count as different, unless one is a copy. */
-export function differentStarts(starts: readonly FoundStart[]): readonly FoundStart[] {
+export function differentStarts(starts: readonly RecordedStart[]): readonly RecordedStart[] {
   return starts.filter((start, i) => !starts.slice(0, i).some((before) => isSame(before, start)));
 }
 
 /** What the starts of a comparison mean for its intervals. */
-export function aboutStarts(starts: readonly FoundStart[]): string {
+export function aboutStarts(starts: readonly RecordedStart[]): string {
   const several = starts.filter((a) => starts.some((b) => a !== b && nameOf(a) === nameOf(b)));
   if (several.length === 0)
     return "A start is trained once for all seeds, so intervals do not contain its chance.";
@@ -39,13 +39,13 @@ export function aboutStarts(starts: readonly FoundStart[]): string {
 }
 
 /** Whose start it is, where there are several of its name. */
-export const ownerOf = (start: FoundStart, starts: readonly FoundStart[]): string =>
+export const ownerOf = (start: RecordedStart, starts: readonly RecordedStart[]): string =>
   starts.some((other) => other !== start && nameOf(other) === nameOf(start))
     ? ` in ${start.out}`
     : "";
 
 /** Refuses to pair runs by seed that are known to have begun with different weights. */
-export function checkStarts(jobs: readonly FinishedJob[], starts: readonly FoundStart[]): void {
+export function checkStarts(jobs: readonly FinishedJob[], starts: readonly RecordedStart[]): void {
   const plain = new Map(
     jobs.flatMap((job) =>
       referenceOf(job) === undefined ? [[`${job.setting}/${job.arm}/${job.seed}`, job]] : [],
@@ -69,9 +69,9 @@ export function checkStarts(jobs: readonly FinishedJob[], starts: readonly Found
   }
 }
 
-const nameOf = ({ setting, start = "" }: FoundStart): string => `${setting}/${start}`;
+const nameOf = ({ setting, start = "" }: RecordedStart): string => `${setting}/${start}`;
 
-function isSame(a: FoundStart, b: FoundStart): boolean {
+function isSame(a: RecordedStart, b: RecordedStart): boolean {
   if (nameOf(a) !== nameOf(b)) return false;
   return a.weights !== undefined && b.weights !== undefined
     ? a.weights === b.weights

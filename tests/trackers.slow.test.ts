@@ -4,7 +4,7 @@
  * Runs if PAWL_TRACKERS is a Python that has them; each is skipped if it is not installed:
  *
  *   python -m venv V && V/bin/pip install trackio==0.43.0 wandb==0.31.0 mlflow==3.18.0
- *   PAWL_TRACKERS=V/bin/python npx vitest run tests/trackers.test.ts
+ *   PAWL_TRACKERS=V/bin/python npx vitest run tests/trackers.slow.test.ts
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

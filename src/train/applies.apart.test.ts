@@ -36,11 +36,6 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
     /a teacher that plays/,
   ],
   [
-    "warmStart.emphasis.share",
-    { warmStart: { episodes: 9, emphasis: { share: 0.9 } } },
-    /warmStart\.emphasis\.types/,
-  ],
-  [
     "advantage.penaltyOn",
     { advantage: { name: "grpo", penalty: 0, penaltyOn: "malformed" } },
     /advantage\.penalty above 0/,
@@ -156,10 +151,6 @@ describe("on the command line", () => {
       );
     const world = ["--data", "none", "--model.start", "runs/none", "--model.max-context", "64"];
     expect((await runCli(["wm", "train", ...world])).stderr).toContain("--model.max-context: 64");
-    const warm = ["wm", "warm-start", "--world.data", "none", "--train.critic.weights", "shared"];
-    expect((await runCli(warm)).stderr).toContain("--train.critic.weights: shared");
-    const synth = ["wm", "synth", "--world", "none", "--policy", "expert", ...world.slice(2)];
-    expect((await runCli(synth)).stderr).toContain("--model.max-context: 64");
     const rwml = ["rwml", "--model.start", "served", "--objective.value-clip", "0.1"];
     expect((await runCli(rwml)).stderr).toContain("--objective.value-clip: 0.1");
   });

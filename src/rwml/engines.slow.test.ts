@@ -11,8 +11,8 @@ import { testModel } from "../engine/remote/model-testing.js";
 import { startTestServer, type TestServer } from "../engine/remote/server-testing.js";
 import { startStandIn } from "../engine/sampler/server-testing.js";
 import { openRun } from "../runs/run-folder.js";
-import { trainRun } from "./run.js";
-import { tinyConfig } from "./testing.js";
+import { trainRun } from "../train/run.js";
+import { tinyConfig } from "../train/testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-rwml-engines-"));
 const warm = join(parent, "warm");

@@ -10,23 +10,23 @@ import { enginePolicy } from "../rollout/policies/engine.js";
 import { epsilonPolicy } from "../rollout/policies/random.js";
 import { rollout } from "../rollout/rollout.js";
 import { openRun } from "../runs/run-folder.js";
-import { answerSequence, type Filtered, keepHard, splitTriplets } from "../rwml/filter.js";
-import { holdOut } from "../rwml/held-out.js";
-import { fitting, predict } from "../rwml/predict.js";
-import { rewardPredictions } from "../rwml/prediction-groups.js";
-import { type Question, worldQuestion } from "../rwml/question.js";
-import type { StateReward } from "../rwml/reward.js";
-import { checkTools, type Triplet, tripletsOf } from "../rwml/triplet.js";
-import type { TripletData } from "../rwml/triplet-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import { countingEpisodes, type OnActivity } from "../train/activity.js";
+import { engineFor } from "../train/engine-choice.js";
+import { type ModelStart, openModel, savedStartOf } from "../train/open-model.js";
+import { optimizerOptions } from "../train/schedule.js";
+import { fitSamples } from "../train/sft.js";
 import { mergeContinuations } from "../update/merge.js";
-import { countingEpisodes, type OnActivity } from "./activity.js";
-import { engineFor } from "./engine-choice.js";
-import { type ModelStart, openModel, savedStartOf } from "./open-model.js";
-import type { RwmlConfig } from "./rwml-config.js";
-import { optimizerOptions } from "./schedule.js";
-import { fitSamples } from "./sft.js";
+import type { RwmlConfig } from "./config.js";
+import { answerSequence, type Filtered, keepHard, splitTriplets } from "./filter.js";
+import { holdOut } from "./held-out.js";
+import { fitting, predict } from "./predict.js";
+import { rewardPredictions } from "./prediction-groups.js";
+import { type Question, worldQuestion } from "./question.js";
+import type { StateReward } from "./reward.js";
+import { checkTools, type Triplet, tripletsOf } from "./triplet.js";
+import type { TripletData } from "./triplet-file.js";
 
 /** What preparing triplets works with. */
 export interface TripletSetup {
@@ -107,8 +107,8 @@ async function collectEpisodes(
     seed: mixSeed(config.seed, "collect"),
     onProblem,
     ...countingEpisodes("playing", config.collect.episodes, onActivity),
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(signal !== undefined && { signal }),
+    stepLimit,
+    signal,
   });
   return groups.flatMap((group) => group.episodes);
 }

@@ -15,13 +15,13 @@ const folder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), 
 const list = (): string => join(folder(), "known-plugins");
 
 /** Whether a plugin with this content was named before, in this place. */
-export function isKnown({ sha256, path }: PluginFile): boolean {
+export function wasNamed({ sha256, path }: PluginFile): boolean {
   return read().includes(`${sha256} ${path}`);
 }
 
 /** Notes that a plugin was named. If that cannot be written, it must be named again next time. */
-export function makeKnown({ sha256, path }: PluginFile): void {
-  if (isKnown({ sha256, path })) return;
+export function rememberPlugin({ sha256, path }: PluginFile): void {
+  if (wasNamed({ sha256, path })) return;
   try {
     mkdirSync(folder(), { recursive: true, mode: 0o700 });
     appendFileSync(list(), `${sha256} ${path}\n`, { mode: 0o600 });

@@ -1,9 +1,9 @@
 /** The configuration of RWML. */
 import { z } from "zod";
 import type { EnvKind } from "../envs/env.js";
-import { filterOptions } from "../rwml/filter.js";
-import { rewardOptions } from "../rwml/reward.js";
-import { trainConfig } from "./config.js";
+import { trainConfig } from "../train/config.js";
+import { filterOptions } from "./filter.js";
+import { rewardOptions } from "./reward.js";
 
 const count = z.int().min(1);
 

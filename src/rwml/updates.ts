@@ -19,23 +19,23 @@ import { createRandom, mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
-import { predict } from "../rwml/predict.js";
+import { countingEpisodes, type OnActivity } from "../train/activity.js";
+import { createClock } from "../train/clock.js";
+import { correctionOptions } from "../train/corrections.js";
+import { drawTasks, updateSeed } from "../train/draws.js";
+import type { Learnt } from "../train/learn.js";
+import { createLearner, type LearnerContext } from "../train/learner.js";
+import type { RwmlConfig } from "./config.js";
+import { predict } from "./predict.js";
 import {
   hasContrast,
   type PredictionSummary,
   predictionGroups,
   rewardPredictions,
-} from "../rwml/prediction-groups.js";
-import type { Question } from "../rwml/question.js";
-import type { StateReward } from "../rwml/reward.js";
-import type { Triplet } from "../rwml/triplet.js";
-import { countingEpisodes, type OnActivity } from "./activity.js";
-import { createClock } from "./clock.js";
-import { correctionOptions } from "./corrections.js";
-import { drawTasks, updateSeed } from "./draws.js";
-import type { Learnt } from "./learn.js";
-import { createLearner, type LearnerContext } from "./learner.js";
-import type { RwmlConfig } from "./rwml-config.js";
+} from "./prediction-groups.js";
+import type { Question } from "./question.js";
+import type { StateReward } from "./reward.js";
+import type { Triplet } from "./triplet.js";
 
 /** Settings of the loop. */
 export type RwmlOptions = Pick<
@@ -191,8 +191,8 @@ function playTasks(
     groupSize: task.groupSize,
     seed,
     ...countingEpisodes("playing", task.groups * task.groupSize, onActivity),
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(signal !== undefined && { signal }),
+    stepLimit,
+    signal,
   });
 }
 

@@ -2,19 +2,19 @@
 import type { Engine } from "../engine/engine.js";
 import { createTally, rates } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { meanLoss, textSequences } from "../rwml/forgetting.js";
-import { heldOutSequences } from "../rwml/held-out.js";
-import { predict } from "../rwml/predict.js";
-import { type PredictionSummary, rewardPredictions } from "../rwml/prediction-groups.js";
-import type { Question } from "../rwml/question.js";
-import type { StateReward } from "../rwml/reward.js";
-import type { Triplet } from "../rwml/triplet.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import type { OnActivity } from "./activity.js";
-import { finite, learntMetrics } from "./metrics.js";
-import type { FinishedRwmlUpdate } from "./rwml.js";
-import type { RwmlConfig } from "./rwml-config.js";
+import type { OnActivity } from "../train/activity.js";
+import { finite, learntMetrics } from "../train/metrics.js";
+import type { RwmlConfig } from "./config.js";
+import { meanLoss, textSequences } from "./forgetting.js";
+import { heldOutSequences } from "./held-out.js";
+import { predict } from "./predict.js";
+import { type PredictionSummary, rewardPredictions } from "./prediction-groups.js";
+import type { Question } from "./question.js";
+import type { StateReward } from "./reward.js";
+import type { Triplet } from "./triplet.js";
+import type { FinishedRwmlUpdate } from "./updates.js";
 
 /** What an update did, and timings. */
 export function rwmlUpdateMetrics(done: FinishedRwmlUpdate): MetricsLine {

@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
-import { type WeightChange, weightChange } from "../rwml/forgetting.js";
-import type { TripletData } from "../rwml/triplet-file.js";
-import { type EngineOptions, isRemote } from "./engines.js";
-import type { RwmlConfig } from "./rwml-config.js";
-import { type HeldOutSetup, heldOutMetrics } from "./rwml-metrics.js";
-import { REFERENCE } from "./saved-model.js";
+import { type EngineOptions, isRemote } from "../train/engines.js";
+import { REFERENCE } from "../train/saved-model.js";
+import type { RwmlConfig } from "./config.js";
+import { type WeightChange, weightChange } from "./forgetting.js";
+import { type HeldOutSetup, heldOutMetrics } from "./metrics.js";
+import type { TripletData } from "./triplet-file.js";
 
 /** The content of `forgetting.json` in the run folder. */
 export interface ForgettingReport {
