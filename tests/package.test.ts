@@ -28,15 +28,9 @@ it("says in a clone that is not installed what is missing, and leaves it as it w
   const clone = mkdtempSync(join(tmpdir(), "pawl-clone-"));
   cpSync("bin", join(clone, "bin"), { recursive: true });
   cpSync("package.json", join(clone, "package.json"));
-  // Without dependencies, so that npx does nothing but start the program.
-  const run = spawnSync("npx", ["--yes", "--offline", "--no-install", "pawl"], {
-    cwd: clone,
-    encoding: "utf8",
-  });
   const direct = spawnSync(join(clone, manifest.bin.pawl), { encoding: "utf8" });
   expect(direct.stderr).toBe("pawl: this clone is not installed yet: run npm ci first\n");
   expect(direct.status).toBe(1);
-  expect(run.status).not.toBe(0);
   expect(readdirSync(clone).sort()).toEqual(["bin", "package.json"]);
 });
 

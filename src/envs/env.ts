@@ -184,3 +184,10 @@ export interface EnvConfig {
 export class EnvError extends UserError {
   override readonly name = "EnvError";
 }
+
+/** The episode of a world; without one, the error for what was asked. */
+export function begun<T>(episode: T | undefined, world: string, asked: string): T {
+  if (episode === undefined)
+    throw new EnvError(`${world}: ${asked} was called before reset; call reset(task) first.`);
+  return episode;
+}

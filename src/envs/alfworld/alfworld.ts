@@ -8,7 +8,7 @@ import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { didYouMean } from "../../text/nearest.js";
 import { defineEnv } from "../define-env.js";
-import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
+import { begun, type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
 import { housePrompt } from "../household/prompt.js";
 import { taskLists } from "../task-lists.js";
 import type { TraceState, TraceWorld } from "../trace.js";
@@ -161,11 +161,7 @@ interface Begun {
 function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
   let episode = from;
   let listed: readonly string[] | undefined;
-  const current = (asked: string): Begun => {
-    if (episode === undefined)
-      throw new EnvError(`alfworld: ${asked} was called before reset; call reset(task) first.`);
-    return episode;
-  };
+  const current = (asked: string): Begun => begun(episode, "alfworld", asked);
   return {
     get goal() {
       return goalOf(current("goal").play.game);

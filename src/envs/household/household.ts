@@ -10,7 +10,7 @@
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { defineEnv } from "../define-env.js";
-import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
+import { begun, type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
 import { numberedLists } from "../task-lists.js";
 import { act, admissible } from "./actions.js";
 import { expertCommand, seekerCommand } from "./expert.js";
@@ -175,11 +175,7 @@ function createEnv(
   let state = started;
   let over = startedOver;
   let commands: readonly string[] | undefined;
-  const current = (asked: string): HouseState => {
-    if (state === undefined)
-      throw new EnvError(`household: ${asked} was called before reset; call reset(task) first.`);
-    return state;
-  };
+  const current = (asked: string): HouseState => begun(state, "household", asked);
   return {
     get goal() {
       return current("goal").house.goal;

@@ -3,7 +3,7 @@
  * as the Python package does. Which calls are made, and in which order, is fixed by the options:
  * some draw from the simulator's random generator.
  */
-import { EnvError, type RemoteEnv, type StepResult, type Task } from "../env.js";
+import { begun, EnvError, type RemoteEnv, type StepResult, type Task } from "../env.js";
 import { tour, writeContext } from "./context.js";
 import type { Moment, Pool, Scene, Simulator } from "./simulator.js";
 
@@ -79,11 +79,7 @@ export function isOver({ completed, moves }: Moment, score: number, moveLimit: n
 export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceEnv {
   const { pool, settings } = world;
   let episode = start;
-  const current = (asked: string): Episode => {
-    if (episode === undefined)
-      throw new EnvError(`scienceworld: ${asked} was called before reset; call reset(task) first.`);
-    return episode;
-  };
+  const current = (asked: string): Episode => begun(episode, "scienceworld", asked);
   const release = (): void => {
     if (episode !== undefined) pool.give(episode.simulator);
     episode = undefined;

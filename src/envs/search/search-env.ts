@@ -6,7 +6,7 @@
  */
 import type { Passage } from "../../search/corpus.js";
 import type { FoundPassage, LocalRetriever, WaitingRetriever } from "../../search/retriever.js";
-import { type Env, EnvError, type RemoteEnv, type StepResult, type Task } from "../env.js";
+import { begun, type Env, EnvError, type RemoteEnv, type StepResult, type Task } from "../env.js";
 import { parseAction } from "./action.js";
 import { exactMatch, f1Score } from "./answer.js";
 import type { Question, QuestionBook } from "./question.js";
@@ -112,11 +112,7 @@ function createEpisode(book: QuestionBook, started?: SearchState) {
     get state() {
       return state;
     },
-    current(asked: string): SearchState {
-      if (state === undefined)
-        throw new EnvError(`search: ${asked} was called before reset; call reset(task) first.`);
-      return state;
-    },
+    current: (asked: string): SearchState => begun(state, "search", asked),
     begin(task: Task): string {
       const question = book.question(task);
       state = { taskType: task.type, question, found: [], seen: new Set(), answered: false };

@@ -1,7 +1,7 @@
 /** Conversations as tool environments: with a user in this process, or one that answers later. */
 import { argumentsText, type Tool, type ToolCall } from "../../text/tool.js";
 import { askEndpoint, type ChatEndpoint } from "../chat-endpoint.js";
-import { EnvError, type Task } from "../env.js";
+import { begun, EnvError, type Task } from "../env.js";
 import type { RemoteToolEnv, ToolEnv } from "../tool-env.js";
 import {
   type Case,
@@ -62,11 +62,7 @@ function createShared(world: TauWorld, from?: Conversation, fromType = "") {
   let conversation = from;
   let type = fromType;
   let live = from !== undefined;
-  const current = (asked: string): Conversation => {
-    if (conversation === undefined)
-      throw new EnvError(`tau: ${asked} was called before reset; call reset(task) first`);
-    return conversation;
-  };
+  const current = (asked: string): Conversation => begun(conversation, "tau", asked);
   const facts = {
     checksCalls: true,
     get goal() {

@@ -1,5 +1,5 @@
 /** A game as an environment: one episode at a time. */
-import { type Env, EnvError, type StepResult, type Task } from "../env.js";
+import { begun, type Env, EnvError, type StepResult, type Task } from "../env.js";
 import type { Moment, Play } from "./moment.js";
 
 /** A game to play, and how. */
@@ -35,11 +35,7 @@ export function createAdventureEnv(
   from?: Episode,
 ): AdventureEnv {
   let episode = from;
-  const current = (asked: string): Episode => {
-    if (episode === undefined)
-      throw new EnvError(`textworld: ${asked} was called before reset; call reset(task) first.`);
-    return episode;
-  };
+  const current = (asked: string): Episode => begun(episode, "textworld", asked);
   const commands = (now: Episode): readonly string[] => {
     now.listed ??= now.adventure.play.game.tracker.commands(now.moment.facts);
     return now.listed;

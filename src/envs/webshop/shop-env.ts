@@ -2,7 +2,7 @@
  * The shop as an environment: one goal at a time, at most fifteen steps, and a purchase ends the
  * episode.
  */
-import { type Env, EnvError, type StepResult, type Task } from "../env.js";
+import { begun, type Env, EnvError, type StepResult, type Task } from "../env.js";
 import type { Goal } from "./goals.js";
 import {
   clickables,
@@ -57,11 +57,7 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
   const read = world.observations === "lines" ? withoutBlanks : (action: string) => action;
   let visit = started;
   let admissible: readonly string[] | undefined;
-  const current = (asked: string): Visit => {
-    if (visit === undefined)
-      throw new EnvError(`webshop: ${asked} was called before reset; call reset(task) first.`);
-    return visit;
-  };
+  const current = (asked: string): Visit => begun(visit, "webshop", asked);
   return {
     get goal() {
       return current("goal").goal.text;
