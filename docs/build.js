@@ -36,6 +36,8 @@ function writeLlmsTxt() {
   const [, ...list] = readFileSync(join(docs, "README.md"), "utf8")
     .replaceAll(/^!\[.*\n/gm, "")
     .split("\n");
-  const linked = list.join("\n").replaceAll(/\]\((?![a-z]+:|\.\.)([^)]+)\)/g, "](/$1)");
+  const linked = list
+    .join("\n")
+    .replaceAll(/\]\((?![a-z]+:|\.\.)([^)]+)\.md([^)]*)\)/g, "](/$1.html$2)");
   writeFileSync(join(site, "llms.txt"), `# Pawl\n${linked}`);
 }

@@ -61,7 +61,7 @@ function item(setting, base) {
     value === "" || DEFAULT.test(about)
       ? ""
       : ` (${value === "required" ? "" : "default: "}${value})`;
-  return `- ${usageOf(setting)}: ${about}${known}`;
+  return `- ${usageOf(setting)}:${about === "" ? "" : ` ${about}`}${known}`;
 }
 
 /** `--help` shows all examples of a command. */
@@ -102,7 +102,6 @@ function groupList() {
   for (const key of ["chat", ...found.keys()])
     for (const command of shown) {
       const { settings } = found.get(key);
-      const group = found.get(key);
       for (const setting of settingsByCommand.get(command.name)) {
         const innermost = groupsOf(setting.path).at(-1);
         if (innermost?.at(-1) !== key || elsewhere(setting, command)) continue;
@@ -226,7 +225,7 @@ function prose(text) {
     .map((line) => line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;"))
     .join("\n")
     .replace(/\n{3,}/g, "\n\n")
-    .trimEnd();
+    .trim();
 }
 
 const generated =

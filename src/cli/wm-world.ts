@@ -21,7 +21,10 @@ const count = z.int().min(1);
 /** The options of a chat model as a world model. */
 export const chatWorldOptions = {
   chat: z
-    .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
+    .strictObject({
+      ...chatClientOptions.shape,
+      temperature: z.number().min(0).default(0).describe("sampling temperature"),
+    })
     .optional(),
   shots: z.int().min(0).default(3).describe("few-shot training trajectories for a chat model"),
   shotTurns: count.default(20).describe("turns per few-shot trajectory"),

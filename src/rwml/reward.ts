@@ -12,7 +12,10 @@ import type { StateReward } from "./state-reward.js";
 
 export type { StatePair, StateReward } from "./state-reward.js";
 
-const judge = { ...chatClientOptions.shape, temperature: z.number().min(0).default(0) };
+const judge = {
+  ...chatClientOptions.shape,
+  temperature: z.number().min(0).default(0).describe("sampling temperature"),
+};
 
 /** Settings of each measure: the source of types, defaults, help and errors. */
 const variants = z.discriminatedUnion("name", [
