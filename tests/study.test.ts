@@ -54,13 +54,16 @@ it("docs/results/paw.md counts its intervals of PaW's difference", () => {
   );
 });
 
-it("docs/results/warm-starts.md has the table of its recorded runs, and the answer its figures", () => {
-  const results = warmStarts.readResults();
+it("docs/results/warm-starts.md has the tables of its recorded runs, and the answer its figures", () => {
   const starts = readFileSync(warmStarts.PAGE, "utf8");
-  expect(starts).toContain(warmStarts.writtenPart(results));
-  const after = /learnt observations +\| valid_unseen .*\| (\S+) \(([^)]*)\) +\| [\d., ]+\|$/m;
-  const [, mean, interval] = after.exec(starts) ?? [];
-  expect(starts.replace(/\s+/g, " ")).toContain(
-    `on \`valid_unseen\` is ${mean} points for the start that learnt observations (95 % interval ${interval})`,
-  );
+  for (const [name, results] of Object.entries(warmStarts.readResults()))
+    expect(starts).toContain(warmStarts.writtenPart(name as warmStarts.WorldName, results));
+  const after =
+    /actions, learnt observations +\| valid_unseen .*\| (\S+) \(([^)]*)\) +\| [\d., ]+\|$/gm;
+  const differences = [...starts.matchAll(after)];
+  expect(differences).toHaveLength(2);
+  for (const [, mean, interval] of differences)
+    expect(starts.replace(/\s+/g, " ")).toContain(
+      `on \`valid_unseen\` is ${mean} points for the start that learnt observations (95 % interval ${interval})`,
+    );
 });
