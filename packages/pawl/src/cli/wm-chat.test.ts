@@ -109,8 +109,6 @@ it.each<[readonly string[], () => readonly string[], string]>([
     player,
     "--player.prompting: reflexion learns from failed attempts",
   ],
-  [["synth", "--shots", "0"], chat, "--model.start tiny: a model from scratch takes its words"],
-  [["synth"], () => [], "give the world model: --world RUN, or --chat"],
 ])("refuses %j", async (args, more, message) => {
   const { code, stderr } = await runCli(["wm", ...args, ...more()]);
   expect(stderr).toContain(message);

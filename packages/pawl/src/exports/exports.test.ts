@@ -227,7 +227,7 @@ describe("pawl export --to", () => {
     expect(over.stderr).toContain("exists already");
     expect(readFileSync(at("there.jsonl"), "utf8")).toBe("mine");
     const none = await runCli(["export", "recipes", "--to", "jsonl", "--out", at("none.jsonl")]);
-    expect(none.stderr).toContain("src is not a run folder");
+    expect(none.stderr).toContain("recipes is not a run folder");
     expect(existsSync(at("none.jsonl"))).toBe(false);
   });
 });
