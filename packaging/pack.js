@@ -46,7 +46,7 @@ function packMain() {
   const folder = join(scratch, "pawl");
   const [{ files }] = JSON.parse(npm(root, "pack", "--dry-run", "--json", "--ignore-scripts"));
   for (const { path } of files) copy(join(root, path), join(folder, path));
-  const { scripts: _, devDependencies: __, ...published } = manifest;
+  const { scripts: _, devDependencies: __, workspaces: ___, ...published } = manifest;
   pack(folder, {
     ...published,
     optionalDependencies: Object.fromEntries(platforms.map(({ name }) => [name, version])),
