@@ -85,6 +85,8 @@ async function runCommand(
     readonly file: ConfigLayer | undefined;
   },
 ): Promise<number> {
+  // Before plugins: what these start when they are loaded fails before the command can take care of it.
+  await loadCommandWorlds(command, [given, read?.content], runsNamedIn(given, read));
   const { args: flagArgs, file } = await loadCommandPlugins(
     { command, paths, args: given, file: read },
     io,
