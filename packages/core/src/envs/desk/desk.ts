@@ -44,7 +44,7 @@ const deskOptions = z.strictObject({
     .enum(levels)
     .default("medium")
     .describe(
-      "easy: 3 kinds of requests, 6 tools, fixed rules; medium: 6 kinds, 12 tools, rules to read; hard: two requests, and customers who are not who they say",
+      "easy: 3 kinds of requests, 6 tools, fixed rules; medium: 6, 12, and rules to read; hard: two requests each, and impostors",
     ),
   seed: z.int().default(0).describe("random seed of the cases"),
 });
