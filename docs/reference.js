@@ -50,18 +50,24 @@ function shownValue(value) {
   return typeof value === "object" ? "" : code(String(value));
 }
 
-function usageOf(setting) {
-  return code(`${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd());
+function usageOf(setting, value = setting.placeholder) {
+  return code(`${setting.flag.replace(/\.name$/, "")} ${value}`.trimEnd());
 }
+
+/** A default that stands in place of what its flag takes: `--groups 16` says more than `--groups NUMBER`. */
+const BARE_DEFAULT = /^`([^`\s]+)`(, recipe)?$/;
 
 /** A setting, its default and what it does, as an item of a list. */
 function item(setting, base) {
   const text = plain(setting.description);
   const [inWords = ""] = DEFAULT.exec(text) ?? [];
   const value = inWords === "" ? defaultOf(setting, base) : inWords.slice(2, -1);
-  const shown = value === "" ? "" : ` (${value.replace(/^default:? /, "")})`;
   const about = text.slice(0, text.length - inWords.length);
-  return `- ${usageOf(setting)}${shown}${about === "" ? "" : `: ${about}`}`;
+  const [, bare, recipe = ""] = BARE_DEFAULT.exec(value) ?? [];
+  const isBare = bare !== undefined && /^(NUMBER|TEXT|A,B,…)$/.test(setting.placeholder);
+  const shown = isBare ? recipe.slice(2) : value.replace(/^default:? /, "");
+  const usage = isBare ? usageOf(setting, bare) : usageOf(setting);
+  return `- ${usage}${shown === "" ? "" : ` (${shown})`}${about === "" ? "" : `: ${about}`}`;
 }
 
 /** `--help` shows all examples of a command. */
@@ -261,8 +267,8 @@ const pages = {
     "",
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
-    "by its flag and off by `--no-…`. In brackets: the default, and whether a command's recipe sets it",
-    "(`--print-config` prints a recipe). Every command also has `--config FILE`, `--plugin FILE`",
+    "by its flag and off by `--no-…`. A flag stands with its default, or has it in brackets, with",
+    "“recipe” where a command's recipe sets it (`--print-config` prints a recipe). Every command also has `--config FILE`, `--plugin FILE`",
     "([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and",
     "`--help`, which has more examples, and what a setting needs to have an effect.",
     "",
