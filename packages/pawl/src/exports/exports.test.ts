@@ -168,10 +168,10 @@ it("hub-traces is a folder of sessions with a card", async () => {
   expect(readdirSync(out).sort()).toEqual(["README.md", "sessions"]);
   const [session, ...messages] = linesOf(join(out, "sessions/0000/0.0.jsonl")) as Anything[];
   expect(session).toMatchObject({ type: "session", harness: "pawl", id: "desk/0.0" });
-  const said = messages.map(({ message }) => message);
-  const calls = said.flatMap(({ toolCalls }) => toolCalls ?? []);
+  const spoken = messages.map(({ message }) => message);
+  const calls = spoken.flatMap(({ toolCalls }) => toolCalls ?? []);
   expect(JSON.parse(calls[0].function.arguments)).toBeTypeOf("object");
-  expect(said.filter(({ role }) => role === "tool").map(({ toolCallId }) => toolCallId)).toEqual(
+  expect(spoken.filter(({ role }) => role === "tool").map(({ toolCallId }) => toolCallId)).toEqual(
     calls.map(({ id }) => id),
   );
 });
@@ -227,7 +227,7 @@ describe("pawl export --to", () => {
     expect(over.stderr).toContain("exists already");
     expect(readFileSync(at("there.jsonl"), "utf8")).toBe("mine");
     const none = await runCli(["export", "recipes", "--to", "jsonl", "--out", at("none.jsonl")]);
-    expect(none.stderr).toContain("src is not a run folder");
+    expect(none.stderr).toContain("recipes is not a run folder");
     expect(existsSync(at("none.jsonl"))).toBe(false);
   });
 });
