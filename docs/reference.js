@@ -274,7 +274,7 @@ const pages = {
     "",
     `${MODEL_NAMES.replaceAll("\n", " ")}`,
     "",
-    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(" · "),
+    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(", "),
     "",
     "Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted.",
     "",
