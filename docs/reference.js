@@ -17,6 +17,7 @@ import { limitOptions } from "../dist/packages/core/src/envs/limits.js";
 import { envKinds } from "../dist/packages/core/src/envs/registry.js";
 import { loadCommands } from "../dist/packages/pawl/src/cli/command-entry.js";
 import { commands as entries } from "../dist/packages/pawl/src/cli/commands.js";
+import { MODEL_NAMES } from "../dist/packages/pawl/src/cli/model-name.js";
 import { groupsOf, settingGroups } from "../dist/packages/pawl/src/cli/setting-groups.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
@@ -38,7 +39,7 @@ function defaultOf(setting, base) {
   const recipe = base && valueAt(base.content, setting.path);
   const own = setting.required ? "required" : shownValue(setting.default);
   const set = shownValue(recipe);
-  return set === "" || set === own ? own : `${set} (recipe)`;
+  return set === "" || set === own ? own : `${set}, recipe`;
 }
 
 /** A value as a flag has it; nothing for what is absent, off, empty or a whole object. */
@@ -49,19 +50,24 @@ function shownValue(value) {
   return typeof value === "object" ? "" : code(String(value));
 }
 
-function usageOf(setting) {
-  return code(`${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd());
+function usageOf(setting, value = setting.placeholder) {
+  return code(`${setting.flag.replace(/\.name$/, "")} ${value}`.trimEnd());
 }
 
-/** A setting, what it does and its default, as an item of a list. */
+/** A default that stands in place of what its flag takes: `--groups 16` says more than `--groups NUMBER`. */
+const BARE_DEFAULT = /^`([^`\s]+)`(, recipe)?$/;
+
+/** A setting, its default and what it does, as an item of a list. */
 function item(setting, base) {
-  const about = plain(setting.description);
-  const value = defaultOf(setting, base);
-  const known =
-    value === "" || DEFAULT.test(about)
-      ? ""
-      : ` (${value === "required" ? "" : "default: "}${value})`;
-  return `- ${usageOf(setting)}:${about === "" ? "" : ` ${about}`}${known}`;
+  const text = plain(setting.description);
+  const [inWords = ""] = DEFAULT.exec(text) ?? [];
+  const value = inWords === "" ? defaultOf(setting, base) : inWords.slice(2, -1);
+  const about = text.slice(0, text.length - inWords.length);
+  const [, bare, recipe = ""] = BARE_DEFAULT.exec(value) ?? [];
+  const isBare = bare !== undefined && /^(NUMBER|TEXT|A,B,…)$/.test(setting.placeholder);
+  const shown = isBare ? recipe.slice(2) : value.replace(/^default:? /, "");
+  const usage = isBare ? usageOf(setting, bare) : usageOf(setting);
+  return `- ${usage}${shown === "" ? "" : ` (${shown})`}${about === "" ? "" : `: ${about}`}`;
 }
 
 /** `--help` shows all examples of a command. */
@@ -130,13 +136,17 @@ function groupSection([key, { settings }]) {
   ].join("\n");
 }
 
+function isInGroup(setting) {
+  return groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
+}
+
 /** What commands have in common beside groups: the same flag, about the same, with the same default. */
 const COMMON = 2;
 const alike = (setting) => [usageOf(setting), setting.description, defaultOf(setting)].join("|");
 const timesNamed = new Map();
 for (const command of shown)
   for (const setting of settingsByCommand.get(command.name))
-    if (!elsewhere(setting, command) && groupsOf(setting.path).length === 0) {
+    if (!elsewhere(setting, command) && !isInGroup(setting)) {
       const { count = 0 } = timesNamed.get(alike(setting)) ?? {};
       timesNamed.set(alike(setting), { setting, count: count + 1 });
     }
@@ -153,8 +163,6 @@ function commandSection(command) {
   const settings = settingsByCommand.get(command.name);
   const base = command.base?.({ peek: nothing, file: undefined });
   const here = settings.filter((setting) => !elsewhere(setting, command));
-  const isInGroup = (setting) =>
-    groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
   const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting));
   const common = here.filter((setting) => isShared(setting));
   const prefixes = Object.entries(nested).filter(
@@ -162,7 +170,9 @@ function commandSection(command) {
       name !== command.name &&
       settings.some((setting) => setting.path[0] === key && elsewhere(setting, command)),
   );
-  const usage = ["pawl", command.name, command.positionals, "[OPTIONS]"].filter(Boolean).join(" ");
+  const bare = `pawl ${command.name}`;
+  const usage = command.positionals === undefined ? [] : [`${bare} ${command.positionals}`, ""];
+  const shownLines = [...usage, ...command.examples.slice(0, EXAMPLES).map(([line]) => line)];
   const notes = [
     ...(common.length === 0
       ? []
@@ -171,20 +181,15 @@ function commandSection(command) {
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
-    ...(base === undefined
-      ? []
-      : [`Recipe: \`${base.path}\`; \`--print-config\` prints its values.`]),
+    ...(base === undefined ? [] : [`Recipe: ${code(base.path)}.`]),
   ];
   return [
     `## pawl ${command.name}`,
     "",
     `${command.summary[0].toUpperCase()}${command.summary.slice(1)}.`,
     ...(command.details === undefined ? [] : ["", prose(command.details)]),
-    "",
-    "```sh",
-    ...(command.positionals === undefined ? [] : [usage, ""]),
-    ...command.examples.slice(0, EXAMPLES).map(([line]) => line),
-    "```",
+    // A heading says as much as an example without any setting.
+    ...(shownLines.join() === bare ? [] : ["", "```sh", ...shownLines, "```"]),
     ...(listed.length === 0 ? [] : ["", ...listed.map((setting) => item(setting, base))]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
@@ -218,7 +223,7 @@ function groupNotes(settings, all) {
 
 /** Help text as Markdown; lists in columns are left to `--help`, and `<` is text. */
 function prose(text) {
-  const lines = text.split("\n");
+  const lines = text.replace(MODEL_NAMES, "").trim().split("\n");
   const kept = lines.filter((line, i) => !line.startsWith("  ") && !lines[i + 1]?.startsWith("  "));
   const left = kept.length < lines.length ? ["", "`--help` has the lists."] : [];
   return [...kept, ...left]
@@ -226,6 +231,29 @@ function prose(text) {
     .join("\n")
     .replace(/\n{3,}/g, "\n\n")
     .trim();
+}
+
+/** An environment's options; those of a group of commands.md are named in one item, with its link. */
+function environmentItems(settings) {
+  const keyOf = (setting) => {
+    const key = setting.path.length > 2 ? groupOfSetting.get(sameness(setting)) : undefined;
+    const one = groups.get(key)?.settings.find((other) => sameness(other) === sameness(setting));
+    return one !== undefined && defaultOf(one) === defaultOf(setting) ? key : undefined;
+  };
+  const prefixOf = ({ flag }) => flag.slice(0, flag.lastIndexOf("."));
+  const placed = settings.map((setting) => ({ setting, key: keyOf(setting) }));
+  return placed.flatMap(({ setting, key }, i) => {
+    if (key === undefined) return [item(setting)];
+    const isWith = (one) => one.key === key && prefixOf(one.setting) === prefixOf(setting);
+    if (placed.findIndex(isWith) < i) return [];
+    const names = placed
+      .filter(isWith)
+      .map((one) => code(one.setting.flag.slice(prefixOf(setting).length + 1)));
+    const anchored = flagOf([key]).slice(2);
+    return [
+      `- \`${prefixOf(setting)}.…\`: ${names.join(", ")} of [${anchored}](commands.md#${anchored})`,
+    ];
+  });
 }
 
 const generated =
@@ -239,11 +267,15 @@ const pages = {
     "",
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
-    "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
-    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`,",
-    "which has more examples, and what a setting needs to have an effect.",
+    "by its flag and off by `--no-…`. Flags are shown with their defaults, or with the default in",
+    "brackets; “recipe” marks one that the command's recipe sets (`--print-config` prints it). Every",
+    "command also has `--config FILE`, `--plugin FILE` ([plugins](../plugins.md)), `--trust RUN`",
+    "([whose settings](../settings.md#settings-of-a-run)) and",
+    "`--help`, which has more examples, and what a setting needs to have an effect.",
     "",
-    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(" · "),
+    `${MODEL_NAMES.replaceAll("\n", " ")}`,
+    "",
+    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(", "),
     "",
     "Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted.",
     "",
@@ -278,7 +310,7 @@ const pages = {
       "",
       `${kind.summary[0].toUpperCase()}${kind.summary.slice(1)}.`,
       "",
-      ...settingsOf(kind.options, ["env"]).map((setting) => item(setting)),
+      ...environmentItems(settingsOf(kind.options, ["env"])),
     ]),
     "",
     "## Every environment",

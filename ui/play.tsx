@@ -15,7 +15,7 @@ export function Play({ session }: { readonly session: Session }): JSX.Element {
   if (!session.play)
     return (
       <Empty>
-        <p>This page only reads. To play worlds and ask checkpoints, start it so:</p>
+        <p>This page only reads. To play worlds and ask checkpoints, start the server with</p>
         <Copyable text="pawl ui --play" label="the command that lets this page play" />
       </Empty>
     );

@@ -56,7 +56,7 @@ describe("no request makes a server fail or stall", () => {
         if (name === "ui") before = new URL(server.url).pathname.slice(0, -1);
       });
       afterAll(async () => {
-        expect(server.said()).not.toMatch(/Traceback|^ +at /m);
+        expect(server.output()).not.toMatch(/Traceback|^ +at /m);
         expect(await server.stop()).toBe(0);
       });
 
@@ -171,7 +171,7 @@ describe("no request makes a server fail or stall", () => {
       ]);
     });
     afterAll(async () => {
-      expect(server.said()).not.toContain("Traceback");
+      expect(server.output()).not.toContain("Traceback");
       expect(await server.stop()).toBe(0);
     });
 

@@ -1,8 +1,8 @@
 /**
  * `npm run fuzz -- NAME… [--minutes M] [--seed S]`: damages good inputs of the named targets
  * (targets.ts; all of them without a name) for M minutes in all. A reader may accept an input or
- * refuse it with a message for people; anything else is a failure, and its input is kept in found/,
- * where found.test.ts reads it again.
+ * refuse it with a message for people; anything else is a failure, and its input is kept in findings/,
+ * where findings.test.ts reads it again.
  */
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -64,17 +64,17 @@ export async function main(args: readonly string[]): Promise<number> {
       const started = performance.now();
       const problem = await failureOf(target, bytes);
       const slow = performance.now() - started > SLOW_MS ? "took longer than 10 s" : undefined;
-      const found = problem ?? slow;
+      const failure = problem ?? slow;
       // The same place in our code once.
-      const place = found?.split("\n").find((line) => line.includes("/src/")) ?? found ?? "";
-      if (found === undefined || seen.has(place)) continue;
+      const place = failure?.split("\n").find((line) => line.includes("/src/")) ?? failure ?? "";
+      if (failure === undefined || seen.has(place)) continue;
       seen.add(place);
       failures++;
       const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 12);
-      const file = fileURLToPath(new URL(`found/${name}.${hash}`, import.meta.url));
+      const file = fileURLToPath(new URL(`findings/${name}.${hash}`, import.meta.url));
       writeFileSync(file, bytes);
       process.stderr.write(
-        `${name}: ${found}\n  kept as ${file} (seed ${seed}, number ${tried})\n`,
+        `${name}: ${failure}\n  kept as ${file} (seed ${seed}, number ${tried})\n`,
       );
     }
     process.stderr.write(`${name}: ${tried} inputs, ${seen.size} failures\n`);

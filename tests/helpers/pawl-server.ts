@@ -13,8 +13,8 @@ export interface PawlServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Everything that it has said. */
-  said(): string;
+  /** Everything that it has printed. */
+  output(): string;
   /** Ctrl-C; resolves to its exit code. */
   stop(): Promise<number | null>;
 }
@@ -29,24 +29,24 @@ export async function startPawl(
     env: { ...Object.fromEntries(own), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
+  let output = "";
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
   const listening = new Promise<string>((resolve, reject) => {
     const listen = (chunk: Buffer): void => {
-      said += chunk.toString();
-      const url = /http:\/\/[^\s;,]+/.exec(said)?.[0];
-      if (url !== undefined && /Ctrl-C/.test(said)) resolve(url);
+      output += chunk.toString();
+      const url = /http:\/\/[^\s;,]+/.exec(output)?.[0];
+      if (url !== undefined && /Ctrl-C/.test(output)) resolve(url);
     };
     child.stdout.on("data", listen);
     child.stderr.on("data", listen);
-    void ended.then((code) => reject(new Error(`pawl ended with ${code}: ${said}`)));
+    void ended.then((code) => reject(new Error(`pawl ended with ${code}: ${output}`)));
   });
   const url = await listening;
   return {
     url,
     port: Number(new URL(url).port),
     pid: child.pid!,
-    said: () => said,
+    output: () => output,
     stop() {
       child.kill("SIGINT");
       return ended;

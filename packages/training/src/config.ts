@@ -66,9 +66,7 @@ const warmStartOptions = z
 export const shuffleOption = z
   .boolean()
   .default(true)
-  .describe(
-    "take a random sample of the tasks, the same for every run and seed, not the first ones",
-  );
+  .describe("take a random sample of the tasks, always the same, not the first ones");
 
 /** When and on what to evaluate. */
 const evaluationOptions = z
@@ -127,7 +125,7 @@ export function trainConfig(kind: EnvKind) {
       .boolean()
       .optional()
       .describe(
-        "compute the reference's log-probabilities while episodes are played, in time that sampling leaves (default: if the engine can)",
+        "compute the reference's log-probabilities while episodes are played (default: if the engine can)",
       ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,

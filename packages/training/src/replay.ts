@@ -201,15 +201,15 @@ async function createReplayer(
     const isAsSampled = !sampler && !stale && engine.capabilities.sixteenBits !== true && !full;
     const passes = isAsSampled ? await engine.forward(actionSequences(prepared.transitions)) : [];
     const seed = updateSeed(config, index);
-    const taught = await learner.learn(prepared, {
+    const result = await learner.learn(prepared, {
       stepsBefore,
       stepsInAll: expectedSteps(stepsBefore, index, configAt(index)),
       seed,
       corrections: await learner.correct(groups, seed),
     });
-    const { learnt } = taught ?? {};
-    const computed = { ...learnt?.metrics, ...taught?.critic };
-    const done = { index, groups, prepared, learnt, critic: taught?.critic };
+    const { learnt } = result ?? {};
+    const computed = { ...learnt?.metrics, ...result?.critic };
+    const done = { index, groups, prepared, learnt, critic: result?.critic };
     const line = updateMetrics({
       ...{ equalGroups: equalGroups(advantages) },
       ...{ ...done, gradients, optimizerSteps: 0, isAhead: false },

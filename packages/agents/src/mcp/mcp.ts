@@ -40,7 +40,7 @@ const server = z
 const optionsNow = () =>
   z.strictObject({
     servers: program(z.record(z.string().regex(/^[\w-]+$/), server)).describe(
-      "MCP servers by name: each with a command (args, env, cwd) or a url (headers); {env:NAME} stands for an environment variable, such as a key",
+      "MCP servers by name: a command (args, env, cwd) or a url (headers); {env:NAME} is an environment variable",
     ),
     train: z
       .string()
@@ -50,7 +50,7 @@ const optionsNow = () =>
       .enum(["server", ...rewardNames()])
       .default("exact")
       .describe(
-        "what an episode is worth; exact: 1 if the answer is the task's, match: 1 if it matches its pattern, server: as the server says (plugins add others)",
+        "what earns 1: the task's answer (exact) or a match of its pattern; or the reward is the server's (plugins add others)",
       ),
     maxReward: z.number().gt(0).default(1).describe("the largest reward"),
     steps: z.int().min(1).default(20).describe("most calls of an episode"),

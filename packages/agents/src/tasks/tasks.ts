@@ -15,7 +15,7 @@ const optionsNow = () =>
       .enum(rewardNames())
       .default("exact")
       .describe(
-        "what an answer is worth; exact: 1 if it is the task's answer, match: 1 if it matches the task's pattern (plugins add others)",
+        "what earns 1: the task's answer (exact), or a match of its pattern (plugins add others)",
       ),
     maxReward: z.number().gt(0).default(1).describe("the largest reward"),
   });

@@ -79,7 +79,7 @@ export function openToolTasks(world: ToolTaskWorld): ToolEnvironment {
     ),
   );
   const [first] = lists.splits;
-  const taught = lists.tasks(first!).some((task) => "solution" in task);
+  const isTaught = lists.tasks(first!).some((task) => "solution" in task);
   return {
     ...lists,
     name,
@@ -87,7 +87,7 @@ export function openToolTasks(world: ToolTaskWorld): ToolEnvironment {
     maxReturn,
     prompt: { instructions, history: "all" },
     create: () => createRun(world, (task) => lists.task(task.id) as TaskRecord),
-    ...(taught && { expert: (env) => (env as unknown as Run).next() }),
+    ...(isTaught && { expert: (env) => (env as unknown as Run).next() }),
   };
 }
 

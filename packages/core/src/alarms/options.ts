@@ -17,7 +17,7 @@ export const alarmOptions = z
     entropy: fraction
       .default(0.05)
       .describe(
-        "alarm if the entropy of actions falls below this fraction of its highest, while less than 90 % succeed (0: never)",
+        "alarm if action entropy falls below this fraction of its highest while under 90 % succeed (0: never)",
       ),
     kl: factor
       .default(10)

@@ -9,7 +9,7 @@ import type { SamplingOptions } from "./engine.js";
  * truncation, 0 at temperature 0. Undefined otherwise, because a tempered distribution has a
  * different normaliser.
  */
-export function knownSampledLogprobs(
+export function sampledLogprobsOf(
   { temperature = 1, topK = 0, topP = 1 }: Omit<SamplingOptions, "maxTokens">,
   own: readonly number[],
 ): readonly number[] | undefined {

@@ -9,12 +9,12 @@ import { EnvError } from "./env.js";
 /** Settings of an endpoint. */
 export const chatEndpointOptions = z.strictObject({
   baseUrl: address(z.url({ protocol: /^https?$/ })).describe(
-    "base URL of the API, including its version, such as http://localhost:8000/v1",
+    "base URL of the API, such as http://localhost:8000/v1",
   ),
   model: z.string().min(1).describe("model name on the server"),
   apiKeyVariable: variable(z.string())
     .default("OPENAI_API_KEY")
-    .describe("environment variable that holds the API key; no key is sent if it is unset"),
+    .describe("environment variable with the API key, if one is needed"),
   temperature: z.number().min(0).default(0).describe("sampling temperature"),
   timeoutMs: z
     .number()

@@ -30,7 +30,7 @@ export const limitOptions = z
       .boolean()
       .default(false)
       .describe(
-        "play each world in a process of its own, which is ended when it takes too long or too much memory: for worlds that may never end",
+        "play each world in its own process, ended when it takes too long or too much memory",
       ),
     isolatedMemory: z
       .int()

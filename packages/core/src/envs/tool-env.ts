@@ -180,12 +180,12 @@ function textsOf(calls: readonly ToolCall[]): readonly string[] {
   return made;
 }
 
-const known = new WeakMap<readonly Tool[], ReadonlyMap<string, SchemaCheck>>();
+const checksByTools = new WeakMap<readonly Tool[], ReadonlyMap<string, SchemaCheck>>();
 
 /** The check of each tool's arguments, made once for a list that many worlds share. */
 function checksOf(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
-  const made = known.get(tools) ?? makeChecks(tools);
-  known.set(tools, made);
+  const made = checksByTools.get(tools) ?? makeChecks(tools);
+  checksByTools.set(tools, made);
   return made;
 }
 

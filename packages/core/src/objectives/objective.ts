@@ -67,7 +67,7 @@ export const objectiveOptions = schemaOfParts("policyLosses", () =>
         .enum(["token-mean", "group-mean"])
         .default("token-mean")
         .describe(
-          "mean of the policy loss: over all action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
+          "mean of the policy loss: over action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
         ),
     })
     .prefault({}),

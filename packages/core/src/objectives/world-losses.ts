@@ -19,7 +19,7 @@ type Losses = typeof worldLosses;
 export type WorldLossName = keyof Losses;
 
 /** The losses above and, after them, those of plugins. */
-const known = (): ReadonlyMap<string, WorldLoss> =>
+const allLosses = (): ReadonlyMap<string, WorldLoss> =>
   new Map([
     ...Object.entries(worldLosses as unknown as Readonly<Record<string, WorldLoss>>),
     ...addedParts<WorldLoss>("worldLosses"),
@@ -27,12 +27,12 @@ const known = (): ReadonlyMap<string, WorldLoss> =>
 
 /** The names of the losses; the first is the default. */
 export function worldLossNames(): [WorldLossName, ...WorldLossName[]] {
-  return [...known().keys()] as [WorldLossName, ...WorldLossName[]];
+  return [...allLosses().keys()] as [WorldLossName, ...WorldLossName[]];
 }
 
 /** What help calls them. */
 export function worldLossTitles(): readonly string[] {
-  return [...known().values()].map(({ title }) => title);
+  return [...allLosses().values()].map(({ title }) => title);
 }
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer A) => void
@@ -42,12 +42,15 @@ type AllSettings = Together<Losses[WorldLossName]["settings"]>;
 
 /** The settings of all losses together. */
 export function lossSettings(): AllSettings {
-  return Object.assign({}, ...[...known().values()].map(({ settings }) => settings)) as AllSettings;
+  return Object.assign(
+    {},
+    ...[...allLosses().values()].map(({ settings }) => settings),
+  ) as AllSettings;
 }
 
 /** The losses that have each setting. */
 export function worldLossesBySetting(): ReadonlyMap<string, readonly string[]> {
-  return lossesBySetting(known());
+  return lossesBySetting(allLosses());
 }
 
 /** How observations are learned: a loss, with the settings of all. */
@@ -55,5 +58,5 @@ export type WorldOptions = LossOptions<AllSettings> & { readonly loss: WorldLoss
 
 /** The loss that the options name. */
 export function worldLossOf({ loss }: Pick<WorldOptions, "loss">): WorldLoss {
-  return known().get(loss)!;
+  return allLosses().get(loss)!;
 }

@@ -104,7 +104,7 @@ function machineOf(host: string, space: string | undefined): string | undefined 
 function bootOf(): string | undefined {
   const id = attempt(() =>
     process.platform === "darwin"
-      ? said("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])
+      ? outputOf("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])
       : readFileSync("/proc/sys/kernel/random/boot_id", "utf8"),
   )?.trim();
   return id !== undefined && /^[\da-f-]{36}$/i.test(id) ? id : undefined;
@@ -113,7 +113,9 @@ function bootOf(): string | undefined {
 /** When a process was started; undefined if the system does not say. */
 function startOf(pid: number): string | undefined {
   if (process.platform === "darwin") {
-    const started = attempt(() => said("/bin/ps", ["-o", "lstart=", "-p", String(pid)]))?.trim();
+    const started = attempt(() =>
+      outputOf("/bin/ps", ["-o", "lstart=", "-p", String(pid)]),
+    )?.trim();
     return started === "" ? undefined : started;
   }
   // The fields after the name, which may hold blanks: the first is the state, the 20th the start.
@@ -124,7 +126,7 @@ function startOf(pid: number): string | undefined {
 }
 
 /** What a program of the system prints, in the same words whatever the user's language and clock. */
-const said = (program: string, args: readonly string[]): string =>
+const outputOf = (program: string, args: readonly string[]): string =>
   execFileSync(program, args, {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],

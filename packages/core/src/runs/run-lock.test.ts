@@ -42,8 +42,8 @@ it("of a dead process goes to only one taker, even if the other looked before", 
   const run = folder();
   writeFileSync(join(run, "lock"), DEAD);
   const [early, late] = [findLock(run), findLock(run)];
-  const lock = takeLock(run, { found: early });
-  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
+  const lock = takeLock(run, { seen: early });
+  expect(() => takeLock(run, { seen: late })).toThrow("is being written by");
   lock.release();
   expect(readdirSync(run)).toEqual([]);
 });
@@ -54,7 +54,7 @@ it("is not taken by one who looked before others came and went", () => {
   const late = findLock(run);
   takeLock(run).release();
   const now = takeLock(run);
-  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
+  expect(() => takeLock(run, { seen: late })).toThrow("is being written by");
   expect(findLock(run).owner?.pid).toBe(process.pid);
   now.release();
 });

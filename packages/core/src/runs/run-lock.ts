@@ -39,8 +39,8 @@ const TOUCH_MS = 2_000;
 /** For how long a process that cannot be seen is shown as one that writes. */
 const RECENT_MS = 60_000;
 
-/** The current lock, as it was found. */
-export interface FoundLock {
+/** The current lock, as it was seen. */
+export interface LockState {
   /** Its number; −1 if there is none. */
   readonly number: number;
   /** The process that holds it, or may hold it; undefined if it is free or its process is dead. */
@@ -73,30 +73,27 @@ export interface LockOptions {
   /** Take it even from a process that cannot be seen. */
   readonly force?: boolean | undefined;
   /** What was seen earlier. */
-  readonly found?: FoundLock;
+  readonly seen?: LockState;
 }
 
 /** Looks up which process is writing to the folder. */
-export function findLock(folder: string): FoundLock {
+export function findLock(folder: string): LockState {
   const number = numbersIn(folder).at(-1) ?? -1;
   return { number, owner: number < 0 ? undefined : ownerOf(join(folder, nameOf(number))) };
 }
 
 /** Refuses a folder that another process writes to, or may. */
-export function requireFree(
-  folder: string,
-  { force, found = findLock(folder) }: LockOptions,
-): void {
-  const { owner } = found;
+export function requireFree(folder: string, { force, seen = findLock(folder) }: LockOptions): void {
+  const { owner } = seen;
   if (owner !== undefined && (owner.isCertain || force !== true)) throw takenBy(folder, owner);
 }
 
 /** Takes the folder for this process, or says who has it. */
 export function takeLock(folder: string, options: LockOptions = {}): RunLock {
-  const { force = false, found = findLock(folder) } = options;
-  requireFree(folder, { force, found });
+  const { force = false, seen = findLock(folder) } = options;
+  requireFree(folder, { force, seen });
   sweep(folder);
-  const number = found.number + 1;
+  const number = seen.number + 1;
   const path = join(folder, nameOf(number));
   const content = contentOf({ ...ownIdentity(), nonce: randomBytes(8).toString("hex") });
   if (!makeOnce(path, content)) throw takenBy(folder, findLock(folder).owner);
@@ -265,9 +262,9 @@ const isId = (pid: unknown): boolean => Number.isInteger(pid) && (pid as number)
 /** The process that a lock names; undefined if it is damaged, not a file, or not written yet. */
 function identityIn(text: string | undefined): LockIdentity | undefined {
   try {
-    const found: unknown = JSON.parse(text ?? "");
-    if (typeof found === "number") return isId(found) ? { pid: found } : undefined;
-    const { checksum, ...identity } = found as LockIdentity & { readonly checksum?: number };
+    const content: unknown = JSON.parse(text ?? "");
+    if (typeof content === "number") return isId(content) ? { pid: content } : undefined;
+    const { checksum, ...identity } = content as LockIdentity & { readonly checksum?: number };
     // Older versions wrote no checksum.
     const isWhole = checksum === undefined || checksum === checksumOf(identity);
     return isWhole && isId(identity.pid) ? identity : undefined;

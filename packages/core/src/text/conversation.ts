@@ -127,13 +127,13 @@ export function conversationPieces(
   const { opening, turns } = turnsOf(messages);
   const frames: TurnFrame[] = [];
   let thought = false;
-  for (const { said, replies } of turns) {
+  for (const { answer, replies } of turns) {
     // Two responses one after another have no frame: the template decides how to write them.
     if (replies.length === 0) return written(tokenizer, messages, tools);
-    const response = textOf(said.pieces);
+    const response = textOf(answer.pieces);
     thought ||= hasThought(response);
     const roles = replies.map(({ role }) => role);
-    const turn = { response, replies: roles, calls: callsOf(said), tools, thought };
+    const turn = { response, replies: roles, calls: callsOf(answer), tools, thought };
     const frame = frameOfTurn(tokenizer, turn);
     if (frame.problem !== undefined) return written(tokenizer, messages, tools);
     frames.push(frame);
@@ -146,7 +146,7 @@ export function conversationPieces(
   return [
     ...framedMessages(opening, first),
     ...frames.flatMap((frame, at) => [
-      ...turns[at]!.said.pieces,
+      ...turns[at]!.answer.pieces,
       template(frame.end),
       ...framedMessages(turns[at]!.replies, frame),
     ]),
@@ -179,12 +179,12 @@ const callsOf = ({ calls, call }: Message): number => calls ?? (call === undefin
 /** Messages before the first response, and each response with what answers it. */
 function turnsOf(messages: readonly Message[]): {
   readonly opening: readonly Message[];
-  readonly turns: readonly { readonly said: Message; readonly replies: readonly Message[] }[];
+  readonly turns: readonly { readonly answer: Message; readonly replies: readonly Message[] }[];
 } {
   const opening: Message[] = [];
-  const turns: { said: Message; replies: Message[] }[] = [];
+  const turns: { answer: Message; replies: Message[] }[] = [];
   for (const message of messages)
-    if (message.role === "assistant") turns.push({ said: message, replies: [] });
+    if (message.role === "assistant") turns.push({ answer: message, replies: [] });
     else (turns.at(-1)?.replies ?? opening).push(message);
   return { opening, turns };
 }
@@ -233,11 +233,11 @@ export function describeTools(
   messages: readonly Message[],
   { tools, how }: ToolsPiece,
 ): readonly Message[] {
-  const said: PromptPiece = { origin: "tools", text: `${toolsText(tools)}\n${how}` };
+  const offer: PromptPiece = { origin: "tools", text: `${toolsText(tools)}\n${how}` };
   const [first, ...rest] = messages;
   return first?.role === "system"
-    ? [{ ...first, pieces: [...first.pieces, breakLine, said] }, ...rest]
-    : [{ role: "system", pieces: [said] } as const, ...messages];
+    ? [{ ...first, pieces: [...first.pieces, breakLine, offer] }, ...rest]
+    : [{ role: "system", pieces: [offer] } as const, ...messages];
 }
 
 /** The conversation as the template writes all of it, with what it drops left out. */

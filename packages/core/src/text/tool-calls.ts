@@ -169,11 +169,11 @@ function malformed(response: string, problem: string): ParsedResponse {
   return { action, wellFormed: false, problem };
 }
 
-type Found =
+type CallJson =
   | { readonly value: Record<string, unknown>; readonly text: string }
   | { readonly problem: string };
 
-function taggedJson(response: string): Found {
+function taggedJson(response: string): CallJson {
   const { rest } = splitThought(response);
   const parts = rest.split("<tool_call>");
   if (parts.length === 1)
@@ -186,7 +186,7 @@ function taggedJson(response: string): Found {
   return readJson(inside!);
 }
 
-function bareJson(response: string): Found {
+function bareJson(response: string): CallJson {
   return readJson(unfenced(splitThought(response).rest));
 }
 
@@ -196,7 +196,7 @@ function unfenced(answer: string): string {
   return /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text)?.[1] ?? text;
 }
 
-function readJson(text: string): Found {
+function readJson(text: string): CallJson {
   let value: unknown;
   try {
     value = JSON.parse(text);

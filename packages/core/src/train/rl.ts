@@ -71,10 +71,10 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     // If recording fails, the engine is not disposed of in the middle of its work.
     await Promise.allSettled([learning, recording]);
     await recording;
-    const taught = await learning;
+    const result = await learning;
     lap("learn");
 
-    const { learnt, critic } = taught ?? {};
+    const { learnt, critic } = result ?? {};
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     const outcome = { learnt, critic, gradients, optimizerSteps };
     const equal = equalGroups(advantages);

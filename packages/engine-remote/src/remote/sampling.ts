@@ -4,7 +4,7 @@
  */
 
 import { EngineError, type Sample, type SampleRequest } from "@pawl/core/engine/engine.js";
-import { knownSampledLogprobs } from "@pawl/core/engine/sampled-logprobs.js";
+import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
 import { z } from "zod";
 import { parse, type Result } from "./server.js";
 import { numbersOf, tensorOf, tensorSchema } from "./wire.js";
@@ -98,7 +98,7 @@ function samplesOf(
     const logprobs = Array.from(numbersOf(sequence.logprobs));
     const sampledLogprobs =
       sequence.sampled_logprobs === undefined
-        ? knownSampledLogprobs(request, logprobs)
+        ? sampledLogprobsOf(request, logprobs)
         : Array.from(numbersOf(sequence.sampled_logprobs));
     for (const numbers of [logprobs, sampledLogprobs ?? logprobs])
       if (numbers.length !== sequence.tokens.length)

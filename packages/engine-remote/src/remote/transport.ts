@@ -212,13 +212,13 @@ function baseOf(url: string): URL {
  */
 function errorOf(bytes: Buffer, shown: (text: string) => string): string {
   const text = bytes.toString();
-  let said: unknown = text;
+  let message: unknown = text;
   try {
     const body = JSON.parse(text) as Readonly<Record<string, unknown>>;
-    said = body.error ?? body.detail ?? text;
+    message = body.error ?? body.detail ?? text;
   } catch {
     // A proxy's page is shown as it is.
   }
-  const line = shown(typeof said === "string" ? said : JSON.stringify(said));
+  const line = shown(typeof message === "string" ? message : JSON.stringify(message));
   return line === "" ? "(empty answer)" : line.slice(0, 2000);
 }

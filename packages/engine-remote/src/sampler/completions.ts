@@ -10,7 +10,7 @@ import {
   type Sample,
   type SampleRequest,
 } from "@pawl/core/engine/engine.js";
-import { knownSampledLogprobs } from "@pawl/core/engine/sampled-logprobs.js";
+import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
 import { mixSeed } from "@pawl/core/random.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
 import { checkReload } from "./reload-check.js";
@@ -128,7 +128,7 @@ function sampleOf(
     logprobs: own,
     // A server only returns the model's own log-probabilities; we add only what follows exactly
     // from them.
-    sampledLogprobs: knownSampledLogprobs(request, own),
+    sampledLogprobs: sampledLogprobsOf(request, own),
     stopReason: end === undefined ? "length" : "stop",
   };
 }

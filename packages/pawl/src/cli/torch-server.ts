@@ -125,10 +125,10 @@ export async function startTorchServer(
     child.once("error", reject);
     child.once("exit", (code, signal) => resolve(code ?? signal ?? 0));
   });
-  const said: string[] = [];
+  const lines: string[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => {
-    said.push(line);
-    if (said.length > 20) said.shift();
+    lines.push(line);
+    if (lines.length > 20) lines.shift();
     onLine(line);
   });
   const listening = new Promise<string>((resolve) => {
@@ -141,7 +141,7 @@ export async function startTorchServer(
   const first = await Promise.race([listening, ended]);
   if (typeof first !== "string" || !first.startsWith("http"))
     throw new UserError(
-      `the engine server ended with ${first} before it was listening: ${said.join("\n") || "without output"}`,
+      `the engine server ended with ${first} before it was listening: ${lines.join("\n") || "without output"}`,
     );
   return {
     url: first,

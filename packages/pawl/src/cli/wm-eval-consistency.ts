@@ -41,7 +41,7 @@ export const wmEvalConsistency = defineCommand({
         .min(1)
         .default(["expert", "epsilon=0.3"])
         .describe(
-          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or runs of pawl train and other models",
+          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or runs and models",
         ),
       player: chatPlayerOptions(),
       split: z.string().default("valid_seen").describe("split to take tasks from"),

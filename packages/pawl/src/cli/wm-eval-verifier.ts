@@ -46,7 +46,7 @@ export const wmEvalVerifier = defineCommand({
         .string()
         .default("epsilon=0.3")
         .describe(
-          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or a run of pawl train or another model",
+          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or a run or model",
         ),
       player: chatPlayerOptions(),
       budgets: z

@@ -168,10 +168,10 @@ it("hub-traces is a folder of sessions with a card", async () => {
   expect(readdirSync(out).sort()).toEqual(["README.md", "sessions"]);
   const [session, ...messages] = linesOf(join(out, "sessions/0000/0.0.jsonl")) as Anything[];
   expect(session).toMatchObject({ type: "session", harness: "pawl", id: "desk/0.0" });
-  const said = messages.map(({ message }) => message);
-  const calls = said.flatMap(({ toolCalls }) => toolCalls ?? []);
+  const spoken = messages.map(({ message }) => message);
+  const calls = spoken.flatMap(({ toolCalls }) => toolCalls ?? []);
   expect(JSON.parse(calls[0].function.arguments)).toBeTypeOf("object");
-  expect(said.filter(({ role }) => role === "tool").map(({ toolCallId }) => toolCallId)).toEqual(
+  expect(spoken.filter(({ role }) => role === "tool").map(({ toolCallId }) => toolCallId)).toEqual(
     calls.map(({ id }) => id),
   );
 });

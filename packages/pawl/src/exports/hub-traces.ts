@@ -47,7 +47,7 @@ function* sessionOf(episode: Episode, source: Source): Generator<unknown> {
 }
 
 function traceMessage(
-  { role, content, reasoning, calls, answers, said }: SpokenMessage,
+  { role, content, reasoning, calls, answers, step }: SpokenMessage,
   model: string,
 ): unknown {
   return {
@@ -59,7 +59,7 @@ function traceMessage(
       function: { name: tool, arguments: text },
     })),
     toolCallId: role === "tool" ? answers : undefined,
-    model: said === undefined ? undefined : model,
+    model: step === undefined ? undefined : model,
   };
 }
 

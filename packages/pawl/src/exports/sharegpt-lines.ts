@@ -15,7 +15,7 @@ export function* sharegptRecords(episode: Episode, source: Source): Generator<un
   const chat = steps.some(({ prompt }) => isConversation(prompt));
   for (const spoken of spokenIn(episode, chat ? readably : apart)) {
     const { tools, messages } = spoken;
-    const last = messages.findLastIndex(({ said }) => said !== undefined);
+    const last = messages.findLastIndex(({ step }) => step !== undefined);
     const system = messages.find(({ role }) => role === "system")?.content;
     yield {
       id: `${episodeName(episode)}${chat ? "" : `.${spoken.steps[0]}`}`,

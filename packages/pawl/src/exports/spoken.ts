@@ -1,5 +1,5 @@
 /**
- * An episode as conversations: what was said to the model and what it said, one after another.
+ * An episode as conversations: what the model was told and what it answered, one after another.
  *
  * Most episodes are one conversation. An agent's program may hold several, and with another rule
  * (`exactly`) a conversation ends where the next prompt does not continue the tokens of the last.
@@ -16,7 +16,7 @@ export interface SpokenMessage extends ChatMessage {
   /** What the model wrote, with any reasoning and calls. */
   readonly written?: string;
   /** The step whose response this is. */
-  readonly said?: number;
+  readonly step?: number;
   /** The step that this message answers. */
   readonly answersStep?: number;
 }
@@ -33,7 +33,7 @@ export type Continues = (last: Step, next: Step) => boolean;
 
 /** The same conversation, as a reader sees it: the next prompt shows the last response, or is prose. */
 export const readably: Continues = (last, next) =>
-  !isConversation(next.prompt) || lastSaid(next)?.text === last.response;
+  !isConversation(next.prompt) || lastAnswer(next)?.text === last.response;
 
 /** The same tokens: the next prompt begins with all of the last step's. Without tokens: readably. */
 export const exactly: Continues = (last, next) => {
@@ -71,12 +71,12 @@ const textOf = ({ pieces }: Message): string => pieces.map(({ text }) => text).j
 
 function openingMessage(message: Message): SpokenMessage {
   const { role, call } = message;
-  // What a program put into an assistant's mouth was not said by the model.
+  // What a program put into an assistant's mouth is not the model's.
   return { role, content: textOf(message), answers: role === "tool" ? call : undefined };
 }
 
 /** The last message of the assistant in a prompt, and what stands after it. */
-function lastSaid(step: Step): { text: string; after: readonly Message[] } | undefined {
+function lastAnswer(step: Step): { text: string; after: readonly Message[] } | undefined {
   const { messages } = conversationOf(step.prompt);
   const at = messages.findLastIndex(({ role }) => role === "assistant");
   return at < 0 ? undefined : { text: textOf(messages[at]!), after: messages.slice(at + 1) };
@@ -89,7 +89,7 @@ function repliesTo(
   tools: readonly Tool[] | undefined,
   at: number,
 ): readonly SpokenMessage[] {
-  const seen = next === undefined || !isConversation(next.prompt) ? undefined : lastSaid(next);
+  const seen = next === undefined || !isConversation(next.prompt) ? undefined : lastAnswer(next);
   if (seen !== undefined && seen.after.length > 0)
     return seen.after.map((message) => ({ ...reply(message), answersStep: at }));
   if (step.observation === "") return [];
@@ -131,7 +131,7 @@ function answerOf(
     reasoning,
     calls: calls.length > 0 ? calls : undefined,
     written: response,
-    said: at,
+    step: at,
   };
 }
 

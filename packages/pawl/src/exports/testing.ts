@@ -28,13 +28,13 @@ export async function recordExpert(
   );
 }
 
-const said = (role: "system" | "user" | "assistant", text: string): PromptPiece => ({
+const piece = (role: "system" | "user" | "assistant", text: string): PromptPiece => ({
   origin: role === "system" ? "system" : "history",
   text,
   role,
 });
 
-const OPENING = [said("system", "You act."), said("user", "Find the key.\n\nA door.")];
+const OPENING = [piece("system", "You act."), piece("user", "Find the key.\n\nA door.")];
 
 const step = (prompt: readonly PromptPiece[], rest: Partial<Step>): Step => ({
   prompt,
@@ -75,8 +75,8 @@ export const spokenEpisode: Episode = {
     step(
       [
         ...OPENING,
-        said("assistant", "<think>\nHm.\n</think>\n\nopen door"),
-        said("user", "It is open."),
+        piece("assistant", "<think>\nHm.\n</think>\n\nopen door"),
+        piece("user", "It is open."),
       ],
       {
         ...{ response: "go in", action: "go in", observation: "A key.", reward: 0 },
@@ -91,7 +91,7 @@ export const spokenEpisode: Episode = {
         },
       },
     ),
-    step([...OPENING, said("assistant", "go in"), said("user", "A key.")], {
+    step([...OPENING, piece("assistant", "go in"), piece("user", "A key.")], {
       ...{ response: "take key", action: "take key", observation: "Done.", reward: 0.75 },
       sequence: {
         ids: [1, 2, 8, 11, 12],

@@ -80,7 +80,7 @@ function nodesOf(
 ): readonly Node[] {
   const nodes: Node[] = [];
   for (const { messages, tools } of conversations) {
-    const lastOpening = messages.findIndex(({ said }) => said !== undefined) - 1;
+    const lastOpening = messages.findIndex(({ step }) => step !== undefined) - 1;
     let end = 0;
     for (const [at, message] of messages.entries()) {
       const slice = tokensOf(message, at === lastOpening, messages, at, steps, end);
@@ -89,7 +89,7 @@ function nodesOf(
         parent: at > 0 ? nodes.length - 1 : undefined,
         tools: at === 0 ? tools : undefined,
         message: messageNode(message),
-        sampled: message.said !== undefined,
+        sampled: message.step !== undefined,
         timestamp,
         ...slice.tokens,
       });
@@ -120,17 +120,17 @@ function tokensOf(
     },
     end,
   });
-  if (message.said !== undefined) {
-    const { sequence } = steps[message.said]!;
+  if (message.step !== undefined) {
+    const { sequence } = steps[message.step]!;
     const action = sequence?.spans.findLast(({ kind }) => kind === "action");
     if (sequence === undefined || action === undefined) return { tokens: NOTHING, end: start };
     return cut(sequence, action.end, drawnLogprobs(sequence) ?? []);
   }
   // Messages between two responses: the last of them has all tokens up to the next response.
   const next = messages[at + 1];
-  if (next !== undefined && next.said === undefined && !opens)
+  if (next !== undefined && next.step === undefined && !opens)
     return { tokens: NOTHING, end: start };
-  const step = next?.said ?? message.answersStep;
+  const step = next?.step ?? message.answersStep;
   const sequence = step === undefined ? undefined : steps[step]!.sequence;
   if (sequence === undefined) return { tokens: NOTHING, end: start };
   const action = sequence.spans.findLast(({ kind }) => kind === "action");

@@ -34,7 +34,7 @@ function stream(
     "cache-control": "no-store",
     "x-accel-buffering": "no",
   });
-  let saidAt = Date.now();
+  let sentAt = Date.now();
   let events = "";
   let isOver = false;
   const send: Send = (event, data) => {
@@ -45,11 +45,11 @@ function stream(
   };
   const lookOnce = (): void => {
     look(send, stop);
-    if (events === "" && Date.now() - saidAt > SILENT_MS) events = ": still here\n\n";
+    if (events === "" && Date.now() - sentAt > SILENT_MS) events = ": still here\n\n";
     // All in one piece, because writing takes longer than looking. A page that does not read is not
     // written to.
     if (events !== "" && reply.writableLength < MOST_BYTES) reply.write(events);
-    if (events !== "") saidAt = Date.now();
+    if (events !== "") sentAt = Date.now();
     events = "";
     if (!isOver) return;
     leave();

@@ -139,9 +139,9 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
     const onBatch = (done: number, total: number): void =>
       onActivity?.({ what: "learning", done, total, unit: "tokens" });
     const place = { stepsBefore: optimizerSteps, stepsInAll, seed, onBatch };
-    const taught = await learner.learn(prepared, place);
+    const result = await learner.learn(prepared, place);
     lap("learn");
-    const learnt = taught?.learnt;
+    const learnt = result?.learnt;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     const equalGroups = predictions.length + tasks.length - groups.length;
     await context.onUpdate({

@@ -3,7 +3,7 @@
 import { UserError } from "@pawl/core/errors.js";
 import { postJson, type RetryPolicy } from "@pawl/core/http/http-client.js";
 import { z } from "zod";
-import type { FoundPassage, WaitingRetriever } from "./retriever.js";
+import type { PassageHit, WaitingRetriever } from "./retriever.js";
 
 /** Which server, and how long to wait for it. */
 export interface HttpRetrieverOptions extends Partial<RetryPolicy> {
@@ -14,11 +14,11 @@ export interface HttpRetrieverOptions extends Partial<RetryPolicy> {
 const id = z.union([z.string(), z.number()]).transform(String);
 const document = z.object({ id: id.optional(), contents: z.string() });
 // Servers may leave out scores even if they were requested.
-const found = z.union([
+const hit = z.union([
   z.object({ document, score: z.number() }),
   document.transform((only) => ({ document: only, score: Number.NaN })),
 ]);
-const answer = z.object({ result: z.array(z.array(found)) });
+const answer = z.object({ result: z.array(z.array(hit)) });
 
 /** The retriever at an address; no request is made before the first search. */
 export function httpRetriever(options: HttpRetrieverOptions): WaitingRetriever {
@@ -45,7 +45,7 @@ export function httpRetriever(options: HttpRetrieverOptions): WaitingRetriever {
   };
 }
 
-function readAnswer(json: unknown, limit: number): readonly FoundPassage[] {
+function readAnswer(json: unknown, limit: number): readonly PassageHit[] {
   const parsed = answer.safeParse(json);
   if (!parsed.success)
     throw new Error(

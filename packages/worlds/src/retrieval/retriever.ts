@@ -8,7 +8,7 @@
 import type { Passage } from "./corpus.js";
 
 /** A passage that was found, and how well it fits. */
-export interface FoundPassage {
+export interface PassageHit {
   readonly passage: Passage;
   readonly score: number;
 }
@@ -20,7 +20,7 @@ export interface LocalRetriever {
   /** How many passages there are. */
   readonly count: number;
   /** The best passages, at most `limit`, best first. */
-  search(query: string, limit: number): readonly FoundPassage[];
+  search(query: string, limit: number): readonly PassageHit[];
 }
 
 /** A retriever that waits for a model or a server. */
@@ -28,7 +28,7 @@ export interface WaitingRetriever {
   readonly local: false;
   readonly name: string;
   /** As with a local one; a server that cannot be reached is a `UserError`. */
-  search(query: string, limit: number, signal?: AbortSignal): Promise<readonly FoundPassage[]>;
+  search(query: string, limit: number, signal?: AbortSignal): Promise<readonly PassageHit[]>;
 }
 
 /** A retriever of either kind. */

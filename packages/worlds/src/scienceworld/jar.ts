@@ -141,14 +141,14 @@ export interface Java {
 
 const CHECK_SECONDS = 30;
 
-const known = new Map<string, Java>();
+const javas = new Map<string, Java>();
 
 /** The Java that the option names, or that of JAVA_HOME, or the one on the path. */
 export function findJava(option?: string): Java {
   const home = process.env.JAVA_HOME || undefined;
   const command = option ?? (home === undefined ? "java" : join(home, "bin", "java"));
-  const found = known.get(command) ?? { command, version: versionOf(command) };
-  known.set(command, found);
+  const found = javas.get(command) ?? { command, version: versionOf(command) };
+  javas.set(command, found);
   return found;
 }
 

@@ -78,7 +78,7 @@ export const scienceworldOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "list the valid actions at every step; slow, and it draws from the simulator's random generator",
+      "list the valid actions at every step; slow, and draws from the simulator's random generator",
     ),
   context: z
     .boolean()
@@ -88,21 +88,17 @@ export const scienceworldOptions = z.strictObject({
     .int()
     .min(0)
     .default(100)
-    .describe("an episode is over after more moves (ticks) than this; 0 is no limit"),
+    .describe("end an episode after this many moves (ticks); 0: no limit"),
   reward: z
     .enum(["score", "success"])
     .default("score")
     .describe("score: points gained, of 1 in all; success: 1 when all are reached"),
-  processes: z
-    .int()
-    .min(1)
-    .default(16)
-    .describe("episodes at once, a Java process each; larger batches are played in parts"),
+  processes: z.int().min(1).default(16).describe("most episodes at once, a Java process each"),
   order: z
     .enum(["fixed", "hash"])
     .default("fixed")
     .describe(
-      "with simulators before 1.3.0: fixed repeats episodes exactly; hash is the original's way, which does not, and faster",
+      "before simulator 1.3.0: fixed repeats episodes exactly; hash, the original's, is faster and does not",
     ),
   heap: z.int().min(128).default(256).describe("megabytes of heap of each Java process"),
   timeout: z
@@ -110,7 +106,7 @@ export const scienceworldOptions = z.strictObject({
     .gt(0)
     .max(86_400)
     .default(60)
-    .describe("seconds that a Java process may take to start or to answer; then it is ended"),
+    .describe("seconds that a Java process may take to start or answer"),
 });
 
 type Options = z.output<typeof scienceworldOptions>;

@@ -14,7 +14,7 @@ import {
   type Task,
 } from "@pawl/core/envs/env.js";
 import type { Passage } from "../retrieval/corpus.js";
-import type { FoundPassage, LocalRetriever, WaitingRetriever } from "../retrieval/retriever.js";
+import type { LocalRetriever, PassageHit, WaitingRetriever } from "../retrieval/retriever.js";
 import { parseAction } from "./action.js";
 import { exactMatch, f1Score } from "./answer.js";
 import type { Question, QuestionBook } from "./question.js";
@@ -41,7 +41,7 @@ export interface SearchState {
   readonly taskType: string;
   readonly question: Question;
   /** The passages of the latest search. */
-  readonly found: readonly Passage[];
+  readonly hits: readonly Passage[];
   /** Ids of all passages seen so far. */
   readonly seen: ReadonlySet<string>;
   readonly answered: boolean;
@@ -104,8 +104,8 @@ export function createWaitingSearchEnv(world: SearchWorld<WaitingRetriever>): Re
       const state = episode.current("step");
       const begun = begin(state, action);
       if ("result" in begun) return episode.move(begun);
-      const found = await retriever.search(begun.query, topk, closed.signal);
-      return episode.move(afterSearch(state, found));
+      const hits = await retriever.search(begun.query, topk, closed.signal);
+      return episode.move(afterSearch(state, hits));
     },
     async close() {
       closed.abort(new EnvError("search: the environment was closed while it searched."));
@@ -123,7 +123,7 @@ function createEpisode(book: QuestionBook, started?: SearchState) {
     current: (asked: string): SearchState => begun(state, "search", asked),
     begin(task: Task): string {
       const question = book.question(task);
-      state = { taskType: task.type, question, found: [], seen: new Set(), answered: false };
+      state = { taskType: task.type, question, hits: [], seen: new Set(), answered: false };
       return question.text;
     },
     move(moved: Move): StepResult {
@@ -142,9 +142,9 @@ function facts(
     irreversible: (action) => parseAction(action)?.kind === "answer",
     ...(suggestions !== undefined && {
       admissibleActions() {
-        const { question, found, answered } = episode.current("admissibleActions");
+        const { question, hits, answered } = episode.current("admissibleActions");
         if (answered) return [];
-        return [...new Set(suggestions(question, found))].sort();
+        return [...new Set(suggestions(question, hits))].sort();
       },
     }),
   };
@@ -167,13 +167,13 @@ function begin(state: SearchState, action: string): Move | { readonly query: str
   return { state: { ...state, answered: true }, result };
 }
 
-function afterSearch(state: SearchState, hits: readonly FoundPassage[]): Move {
-  const found = hits.map(({ passage }) => passage);
-  const seen = new Set([...state.seen, ...found.map(({ id }) => id)]);
-  const observation = found.length === 0 ? NOTHING_FOUND : found.map(showPassage).join("\n");
+function afterSearch(state: SearchState, hits: readonly PassageHit[]): Move {
+  const passages = hits.map(({ passage }) => passage);
+  const seen = new Set([...state.seen, ...passages.map(({ id }) => id)]);
+  const observation = passages.length === 0 ? NOTHING_FOUND : passages.map(showPassage).join("\n");
   const info = { valid: true, success: false, score: 0 };
   return {
-    state: { ...state, found, seen },
+    state: { ...state, hits: passages, seen },
     result: { observation, reward: 0, done: false, info },
   };
 }

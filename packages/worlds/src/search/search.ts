@@ -76,7 +76,7 @@ export const searchOptions = z.strictObject({
     .enum(["own", "shared"])
     .default("own")
     .describe(
-      "made-up world: whether every town, river and language has a word of its own, or they share words, so that small models meet each word often",
+      "made-up world: towns, rivers and languages have words of their own, or share them, so that small models meet each often",
     ),
   seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up world: random seed"),
   cache: folder(z.string())

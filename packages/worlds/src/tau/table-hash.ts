@@ -63,11 +63,11 @@ function chunkOf(chunks: readonly Chunk[], table: string, id: string): number {
   return found;
 }
 
-const known = new WeakMap<Tables, Partial<Record<HashForm, readonly Chunk[]>>>();
+const chunksByTables = new WeakMap<Tables, Partial<Record<HashForm, readonly Chunk[]>>>();
 
 function chunksOf(base: Tables, form: HashForm): readonly Chunk[] {
-  const forms = known.get(base) ?? {};
-  known.set(base, forms);
+  const forms = chunksByTables.get(base) ?? {};
+  chunksByTables.set(base, forms);
   forms[form] ??= makeChunks(base, form);
   return forms[form];
 }

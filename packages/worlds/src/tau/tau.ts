@@ -35,7 +35,7 @@ const tauOptions = z.strictObject({
     .enum(["scripted", "chat", "none"])
     .default("scripted")
     .describe(
-      "who the agent talks to: one that follows the task's scenario without a model, a chat model behind an endpoint, or nobody (domains whose tasks have tickets)",
+      "who the agent talks to: a script of the task's scenario, a chat model, or nobody (domains with tickets)",
     ),
   chat: chatEndpointOptions.optional().describe("user: chat: the endpoint of the user's model"),
   judge: chatEndpointOptions

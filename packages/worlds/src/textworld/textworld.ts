@@ -49,7 +49,7 @@ const textworldOptions = z.strictObject({
     .enum(["by-name", "tw", "plain"])
     .default("by-name")
     .describe(
-      "observations without (tw) or with (plain) the prompt and the status line; by-name: tw for files called tw-…, as the original",
+      "whether observations lack prompt and status line (tw) or not (plain); by-name: as the original, tw for files called tw-…",
     ),
   opening: z
     .enum(["room", "whole"])
@@ -63,7 +63,7 @@ const textworldOptions = z.strictObject({
     .enum(["none", "facts"])
     .default("none")
     .describe(
-      "what a world model may know besides: nothing, as in Word-to-World, or the facts at the start",
+      "what else a world model may know: nothing, as in Word-to-World, or the facts at the start",
     ),
 });
 

@@ -19,7 +19,7 @@ export type Place =
 
 /** A list of products and which part of it is shown. */
 export interface Results {
-  readonly found: readonly number[];
+  readonly products: readonly number[];
   /** Number of the page, from 1. */
   readonly number: number;
   /** Products on a page (the original's ten, if absent). */
@@ -46,8 +46,12 @@ const SEPARATOR = " [SEP] ";
 const THANKS = "Thank you for shopping with us!";
 
 /** The products on a page of results. */
-export function shown({ found, number, perPage = RESULTS_PER_PAGE }: Results): readonly number[] {
-  return found.slice((number - 1) * perPage, number * perPage);
+export function shown({
+  products,
+  number,
+  perPage = RESULTS_PER_PAGE,
+}: Results): readonly number[] {
+  return products.slice((number - 1) * perPage, number * perPage);
 }
 
 /** The text of the page. */
@@ -122,7 +126,7 @@ function segments(catalogue: Catalogue, instruction: string, place: Place): read
       return [
         ...heading,
         "Back to Search",
-        `Page ${place.number} (Total results: ${place.found.length})`,
+        `Page ${place.number} (Total results: ${place.products.length})`,
         ...(place.number > 1 ? ["< Prev"] : []),
         "Next >",
         ...shown(place).flatMap((number) => resultSegments(catalogue.product(number))),

@@ -32,9 +32,10 @@ function chooseResult(shop: Shop, goal: Goal, results: Results): string {
   const { catalogue } = shop;
   const fitting = shown(results).find((product) => fits(shop, goal, product));
   if (fitting !== undefined) return `click[${catalogue.product(fitting).asin.toLowerCase()}]`;
-  const at = results.found.indexOf(goal.product);
+  const at = results.products.indexOf(goal.product);
   if (at < 0) return `search[${catalogue.product(goal.product).title.toLowerCase()}]`;
-  const before = at < results.found.indexOf(shown(results)[0] ?? -1) || shown(results).length === 0;
+  const before =
+    at < results.products.indexOf(shown(results)[0] ?? -1) || shown(results).length === 0;
   return before ? "click[< prev]" : "click[next >]";
 }
 

@@ -159,7 +159,7 @@ describe("the pages", () => {
   it("find departments, queries and random products", () => {
     const found = (query: string) => {
       const place = walk(`search[${query}]`);
-      return place.page === "search_results" ? place.found : [];
+      return place.page === "search_results" ? place.products : [];
     };
     expect(found("<c> garden")).toHaveLength(13);
     expect(found("<q> lamps")).toHaveLength(25);

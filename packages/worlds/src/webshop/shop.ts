@@ -58,8 +58,8 @@ export function parseAction(action: string): ParsedAction | undefined {
 export function move(shop: Shop, goal: Goal, place: Place, action: string): Move {
   const parsed = parseAction(action);
   if (parsed?.name === "search") {
-    const found = search(shop, parsed.argument);
-    return { place: resultsPage({ found, number: 1, perPage: shop.perPage }), valid: true };
+    const products = search(shop, parsed.argument);
+    return { place: resultsPage({ products, number: 1, perPage: shop.perPage }), valid: true };
   }
   if (parsed?.name === "click" && parsed.argument !== "search") {
     const { argument } = parsed;
@@ -116,8 +116,8 @@ function click(shop: Shop, goal: Goal, place: Place, label: string): Move {
 }
 
 function clickResults({ catalogue }: Shop, place: Results, label: string): Place {
-  const { found, number, perPage } = place;
-  const results: Results = { found, number, perPage };
+  const { products, number, perPage } = place;
+  const results: Results = { products, number, perPage };
   if (label === "next >") return resultsPage({ ...results, number: number + 1 });
   if (label === "< prev") return resultsPage({ ...results, number: number - 1 });
   const product = shown(results).find(

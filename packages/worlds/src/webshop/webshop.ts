@@ -73,13 +73,13 @@ const webshopOptions = z.strictObject({
     .min(0)
     .optional()
     .describe(
-      `queries to list as admissible actions on the first page, for policies that only choose (default: 0; made-up: ${MADE_SUGGESTIONS})`,
+      `queries to list as admissible on the first page, for policies that only choose (default: 0; made-up: ${MADE_SUGGESTIONS})`,
     ),
   observations: z
     .enum(["page", "after-instruction", "lines"])
     .default("page")
     .describe(
-      "what the policy sees of a page: all of it, or what follows the instruction, each part in quotes, as in verl-agent, or, for small models, the same in lower case, each part on a line after a blank, with blanks allowed in actions: click[ navy ]",
+      "what the policy sees: the page; what follows the instruction, in quotes, as in verl-agent; or that in lower case, a part per line, for small models (actions may have blanks: click[ navy ])",
     ),
   perPage: z
     .int()
@@ -97,14 +97,14 @@ const webshopOptions = z.strictObject({
     .enum(["rich", "plain"])
     .default("rich")
     .describe(
-      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, and one choice, the same colours for all products of a kind",
+      "made-up catalogue: as rich as the original's, or plain for small models: short codes and titles, colour the only choice",
     ),
   seed: z
     .int()
     .min(0)
     .max(0xffffffff)
     .default(42)
-    .describe("random seed for prices and, in the made-up catalogue, for the products"),
+    .describe("random seed for prices and made-up products"),
   cache: folder(z.string())
     .optional()
     .describe("cache folder for the index of a large catalogue (default: ~/.cache/pawl)"),

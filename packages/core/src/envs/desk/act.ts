@@ -46,7 +46,7 @@ export function act(state: DeskState, { tool, arguments: given }: ToolCall): Ans
   }
   if (tool === "ask_customer") {
     const about = given.about as Askable;
-    return saw(sights.asked(about), said(state, about));
+    return saw(sights.asked(about), answerTo(state, about));
   }
   if (tool === "get_customer" || tool === "give_credit") {
     if (given.customer !== customer.number) return no(`There is no customer #${given.customer}.`);
@@ -100,8 +100,8 @@ export function act(state: DeskState, { tool, arguments: given }: ToolCall): Ans
 }
 
 /** What the customer answers; nobody but the customer knows the new address or the colour. */
-function said(
-  { case: { orders, products, requests, saidPostcode } }: DeskState,
+function answerTo(
+  { case: { orders, products, requests, givenPostcode } }: DeskState,
   about: Askable,
 ): string {
   const answers = requests.flatMap(({ kind, order, address, wish }) => {
@@ -110,7 +110,7 @@ function said(
     if (about === "colour" && wish !== undefined) return [products[wish]!.colour];
     return [];
   });
-  if (about === "postcode") answers.push(`postcode ${saidPostcode}`);
+  if (about === "postcode") answers.push(`postcode ${givenPostcode}`);
   return `The customer says: ${answers.length === 0 ? "that does not matter" : answers.join(", ")}.`;
 }
 

@@ -75,7 +75,7 @@ export interface Case {
     readonly postcode: number;
   };
   /** What the customer says if asked for the postcode. */
-  readonly saidPostcode: number;
+  readonly givenPostcode: number;
   readonly orders: readonly Order[];
   readonly products: readonly Product[];
   readonly rules: Rules;
@@ -160,8 +160,8 @@ export function drawCase(split: Split, index: number, level: Level, seed: number
   requests.sort((a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind));
   const customer = { number: number(), gold, postcode: number() };
   const honest = level !== "hard" || random.int(4) > 0;
-  const saidPostcode = honest ? customer.postcode : number();
-  return { level, customer, saidPostcode, orders, products, rules, requests };
+  const givenPostcode = honest ? customer.postcode : number();
+  return { level, customer, givenPostcode, orders, products, rules, requests };
 }
 
 /**

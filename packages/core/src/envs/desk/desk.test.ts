@@ -6,7 +6,7 @@ import { envChecks } from "../conformance.js";
 import type { Env, Environment, StepResult } from "../env.js";
 import { drawCase, type Level, levels, requestKinds, type Split, splitSizes } from "./case.js";
 import { desk } from "./desk.js";
-import { grant, isKnown, rightOutcome } from "./rules.js";
+import { grant, isGenuine, rightOutcome } from "./rules.js";
 
 function open(options: z.input<typeof desk.options> = {}): Environment {
   return desk.open(desk.options.parse(options));
@@ -183,7 +183,7 @@ describe("the rules", () => {
   });
 
   it("turn away who does not know the postcode, at the hard level only", () => {
-    const { one, id } = find("hard", (one) => !isKnown(one));
+    const { one, id } = find("hard", (one) => !isGenuine(one));
     expect(rightOutcome(one)).toBe("refused");
     const environment = open({ level: "hard" });
     const { actions } = playExpert(environment, start(environment, id));
@@ -192,7 +192,7 @@ describe("the rules", () => {
       call("ask_customer", { about: "postcode" }),
       call("close_case", { outcome: "refused" }),
     ]);
-    expect(() => find("medium", (other) => !isKnown(other))).toThrow(/no such case/);
+    expect(() => find("medium", (other) => !isGenuine(other))).toThrow(/no such case/);
   });
 });
 
@@ -200,7 +200,8 @@ describe("the desk", () => {
   it("grants one of two requests and refuses the other, as partly done", () => {
     const { one, id } = find(
       "hard",
-      (one) => isKnown(one) && rightOutcome(one) === "partly" && one.requests[0]!.kind === "broken",
+      (one) =>
+        isGenuine(one) && rightOutcome(one) === "partly" && one.requests[0]!.kind === "broken",
     );
     const environment = open({ level: "hard" });
     const env = start(environment, id);

@@ -27,7 +27,7 @@ import {
   typeOf,
 } from "./case.js";
 import { expertCall } from "./expert.js";
-import { grant, isKnown, POSTCODE_RULE, rightOutcome, ruleText } from "./rules.js";
+import { grant, isGenuine, POSTCODE_RULE, rightOutcome, ruleText } from "./rules.js";
 import {
   copyState,
   type DeskState,
@@ -44,7 +44,7 @@ const deskOptions = z.strictObject({
     .enum(levels)
     .default("medium")
     .describe(
-      "easy: 3 kinds of requests, 6 tools, fixed rules; medium: 6 kinds, 12 tools, rules to read; hard: two requests, and customers who are not who they say",
+      "easy: 3 kinds of requests, 6 tools, fixed rules; medium: 6, 12, and rules to read; hard: two requests each, and impostors",
     ),
   seed: z.int().default(0).describe("random seed of the cases"),
 });
@@ -138,7 +138,7 @@ const changesChoices = ({ tool }: ToolCall): boolean => /^(cancel|refund|replace
 
 /** Whether the case was decided on what was seen: nobody may be refused unheard. */
 function wasLookedUp({ case: start, seen }: DeskState): boolean {
-  const needed = isKnown(start)
+  const needed = isGenuine(start)
     ? start.requests.map(({ order }) => sights.order(order))
     : [sights.customer, sights.asked("postcode")];
   return needed.every((sight) => (seen & sight) !== 0);
@@ -182,8 +182,8 @@ function goalOf({ level, customer, orders, requests }: Case): string {
 /** Everything that lookups and questions would show. */
 function describeStart(start: Case): string {
   const state = initialState(start);
-  const { orders, products, requests, rules, saidPostcode } = start;
-  const said = requests.map(({ kind, order, address, wish }) => {
+  const { orders, products, requests, rules, givenPostcode } = start;
+  const wishes = requests.map(({ kind, order, address, wish }) => {
     const more = address ?? (wish === undefined ? "" : products[wish]!.colour);
     return `${kind} order #${orders[order]!.number}${more === "" ? "" : `, ${more}`}`;
   });
@@ -192,7 +192,7 @@ function describeStart(start: Case): string {
     ...orders.map((_, at) => describeOrder(state, at)),
     ...products.map((_, at) => describeProduct(state, at)),
     ...(start.level === "easy" ? [] : requestKinds.map((topic) => ruleText(topic, rules))),
-    `The customer wants: ${said.join("; ")}. The customer knows: postcode ${saidPostcode}.`,
+    `The customer wants: ${wishes.join("; ")}. The customer knows: postcode ${givenPostcode}.`,
   ].join("\n");
 }
 

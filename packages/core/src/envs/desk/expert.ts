@@ -5,7 +5,7 @@
 import type { ToolCall } from "../../text/tool.js";
 import { sights } from "./act.js";
 import type { Request } from "./case.js";
-import { grant, isKnown, rightOutcome } from "./rules.js";
+import { grant, isGenuine, rightOutcome } from "./rules.js";
 import { type DeskState, isLive } from "./state.js";
 
 /** The next call. A case that is spoilt already is closed. */
@@ -25,7 +25,7 @@ export function expertCall(state: DeskState): ToolCall {
       toKnow(sights.customer, "get_customer", { customer: customer.number }) ??
       toKnow(sights.asked("postcode"), "ask_customer", { about: "postcode" });
     if (identity !== undefined) return identity;
-    if (!isKnown(start)) return close();
+    if (!isGenuine(start)) return close();
   }
   if (level !== "easy") {
     const which = toKnow(sights.asked("order"), "ask_customer", { about: "order" });

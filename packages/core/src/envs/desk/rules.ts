@@ -29,8 +29,8 @@ export const POSTCODE_RULE =
   "Ask for the postcode first: who does not know the one in the customer's record gets nothing, and the case is refused.";
 
 /** Whether the customer is who they say they are. */
-export const isKnown = ({ customer, saidPostcode }: Case): boolean =>
-  customer.postcode === saidPostcode;
+export const isGenuine = ({ customer, givenPostcode }: Case): boolean =>
+  customer.postcode === givenPostcode;
 
 /** What the rules demand for a request; undefined if it must be refused. */
 export function grant(
@@ -39,7 +39,7 @@ export function grant(
 ): ToolCall | undefined {
   const { customer, orders, products, rules } = start;
   const { number, place, days, product } = orders[at]!;
-  if (!isKnown(start)) return undefined;
+  if (!isGenuine(start)) return undefined;
   const call = (tool: string, more = {}): ToolCall => ({
     tool,
     arguments: { order: number, ...more },

@@ -7,7 +7,7 @@ import { failureOf } from "./fuzz.js";
 import { mutate } from "./mutate.js";
 import { targets } from "./targets.js";
 
-const folder = "tests/fuzz/found";
+const folder = "tests/fuzz/findings";
 
 it.each(readdirSync(folder).filter((name) => name !== "README.md"))(
   "%s is read or refused",
