@@ -166,7 +166,7 @@ describe("a model of the hub", () => {
 
 it("names of folders are left alone", async () => {
   const folder = newFolder();
-  for (const name of [folder, "tiny", "./o/m", join(folder, "no.gguf"), "src/nothing"]) {
+  for (const name of [folder, "tiny", "./o/m", join(folder, "no.gguf"), "packages/nothing"]) {
     expect(isFetched(name), name).toBe(false);
     expect(await fetching(name, folder), name).toBeUndefined();
   }

@@ -1,6 +1,6 @@
 /**
- * Downloads one file of a hub repository. An interrupted download is continued where it stopped;
- * the file gets its name only if its size and checksum are those that the hub states.
+ * Downloads one file. An interrupted download is continued where it stopped; the file gets its name
+ * only if its size and checksum are those that were stated.
  */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -11,16 +11,20 @@ import { setTimeout as wait } from "node:timers/promises";
 import { UserError } from "@pawl/core/errors.js";
 import { writeFully } from "@pawl/core/files/atomic-file.js";
 import { isAlive } from "@pawl/core/processes/process-alive.js";
-import type { HubClient } from "./hub-client.js";
+import { statusOf } from "./answer.js";
 
-/** A file of a repository at a revision. */
-export interface HubFile {
-  readonly repo: string;
-  readonly revision: string;
-  readonly path: string;
+/** Where a file comes from. */
+export interface DownloadSource {
+  readonly url: string;
+  /** Who states its size and checksum, for errors. */
+  readonly by: string;
+  /** Asks for it, with the header of a range or none. */
+  get(range: Readonly<Record<string, string>>): Promise<Response>;
+  /** The error to show for a failed request. */
+  failure(error: unknown): UserError;
 }
 
-/** What the hub states about a file. */
+/** What is stated about a file beforehand. */
 export interface StatedFile {
   readonly size: number;
   /** SHA-256 of a large file, Git's object id of a small one, or another tag, which is not checked. */
@@ -40,33 +44,27 @@ export interface DownloadOptions {
 /** How often a download that broke is continued. */
 const RETRIES = 2;
 
-/** The address of a file. */
-export const addressOf = (client: HubClient, { repo, revision, path }: HubFile): string =>
-  `${client.endpoint}/${repo}/resolve/${revision}/${path}`;
-
 /** Downloads a file to a path; it appears there when it is complete and as stated. */
-export async function downloadTo(
-  client: HubClient,
-  file: HubFile,
+export async function download(
+  source: DownloadSource,
   target: string,
   stated: StatedFile,
   options: DownloadOptions = {},
 ): Promise<void> {
-  const url = addressOf(client, file);
   await mkdir(dirname(target), { recursive: true });
   const part = await ownPart(target);
   for (let tries = 0; ; tries++) {
     try {
-      await receive(client, file, part, stated, options);
+      await receive(source, part, stated, options);
       break;
     } catch (error) {
-      // The hub's own answers and a broken checksum stay what they are; a broken line may not.
-      const again = client.statusOf(error) === undefined && !(error instanceof UserError);
-      if (!again || tries >= RETRIES) throw client.failure(url, error);
+      // The server's own answers and a broken checksum stay what they are; a broken line may not.
+      const again = statusOf(error) === undefined && !(error instanceof UserError);
+      if (!again || tries >= RETRIES) throw source.failure(error);
       await wait((options.pauseMs ?? 500) * 2 ** tries);
     }
   }
-  await verify(part, url, stated);
+  await verify(part, source, stated);
   await rename(part, target);
 }
 
@@ -86,8 +84,7 @@ async function ownPart(target: string): Promise<string> {
 }
 
 async function receive(
-  client: HubClient,
-  file: HubFile,
+  source: DownloadSource,
   part: string,
   stated: StatedFile,
   { onBytes, stallMs = 60_000 }: DownloadOptions,
@@ -96,12 +93,7 @@ async function receive(
   if (there === stated.size) return;
   // More than the whole file is the beginning of another one.
   const from = there < stated.size ? there : 0;
-  const response = await client.call.fetch(addressOf(client, file), {
-    headers: {
-      ...(from > 0 && { range: `bytes=${from}-` }),
-      ...(client.token !== undefined && { authorization: `Bearer ${client.token}` }),
-    },
-  });
+  const response = await source.get(from > 0 ? { range: `bytes=${from}-` } : {});
   if (!response.ok) {
     await response.body?.cancel();
     throw Object.assign(new Error("refused"), { statusCode: response.status });
@@ -127,7 +119,7 @@ async function receive(
   if (size > stated.size) {
     await rm(part, { force: true });
     throw new UserError(
-      `${addressOf(client, file)}: expected ${stated.size} bytes, but received more. Try again.`,
+      `${source.url}: expected ${stated.size} bytes, but received more. Try again.`,
     );
   }
 }
@@ -154,7 +146,11 @@ async function* withoutStalls(response: Response, stallMs: number): AsyncGenerat
   }
 }
 
-async function verify(part: string, url: string, { size, etag }: StatedFile): Promise<void> {
+async function verify(
+  part: string,
+  { url, by }: DownloadSource,
+  { size, etag }: StatedFile,
+): Promise<void> {
   const hash = hashFor(etag, size);
   if (hash === undefined) return;
   await pipeline(createReadStream(part), hash);
@@ -162,7 +158,7 @@ async function verify(part: string, url: string, { size, etag }: StatedFile): Pr
   if (found === etag) return;
   await rm(part, { force: true });
   throw new UserError(
-    `${url}: the hub states ${etag.length === 64 ? "SHA-256" : "Git's checksum"} ${etag}, but the download has ${found}. Try again.`,
+    `${url}: ${by} states ${etag.length === 64 ? "SHA-256" : "Git's checksum"} ${etag}, but the download has ${found}. Try again.`,
   );
 }
 

@@ -102,8 +102,8 @@ describe("pawl model info", () => {
       code: 1,
       stderr: expect.stringContaining("there is no model owner/none"),
     });
-    const folder = await runCli(["model", "info", "src/nowhere"], { env });
-    expect(folder.stderr).toMatch(/src\/nowhere holds no model: expected a run folder/);
+    const folder = await runCli(["model", "info", "packages/nowhere"], { env });
+    expect(folder.stderr).toMatch(/packages\/nowhere holds no model: expected a run folder/);
     const nothing = await runCli(["model", "info"], { env });
     expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("needs a model") });
     const served = await runCli(["model", "info", "served"], { env });
