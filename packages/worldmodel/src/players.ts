@@ -80,7 +80,7 @@ export async function openPlayer(
   if (text === CHAT) return chatPlayer(environment, options.player);
   if (!isModelName(text)) {
     throw new ConfigError(
-      `"${text}" is not a policy: expected expert, seeker, random, epsilon=SHARE, chat, a run of pawl train, a model folder, a .gguf file or a hub id`,
+      `"${text}" is not a policy: expected expert, seeker, random, epsilon=SHARE, chat, a run of pawl train, a model folder, a .gguf file, a hub id or pypi:NAME`,
     );
   }
   const saved = await findModel(text, options.fetching);

@@ -61,7 +61,9 @@ const manifestSchema = z.object({
       sha256: z.string().optional(),
     })
     .optional()
-    .describe("start model that is not a folder: hub id and commit, or GGUF file and its SHA-256"),
+    .describe(
+      "start model that is not a folder: hub id and commit, or GGUF file or name on PyPI and SHA-256",
+    ),
   resumes: z.array(resumeSchema).optional().describe("each time the run was resumed"),
   plugins: z.array(pluginSchema).optional().describe("the plugins that it runs with now"),
   copiedFrom: z.string().optional().describe("run that this one was copied from"),

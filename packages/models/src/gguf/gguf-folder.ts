@@ -4,14 +4,12 @@
  * Everything after this sees a model folder, so both engines read GGUF files. The weights take four
  * bytes each.
  */
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
 import { basename, join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { writeFolderAtomically } from "@pawl/core/files/atomic-folder.js";
 import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
-import { openRegularHandle } from "@pawl/core/files/regular-file.js";
+import { sha256File } from "../checksum.js";
+import { modelCacheFolder } from "../model-cache.js";
 import type { FetchedModel, FetchOptions } from "../model-origin.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
 import { type GgufFile, openGguf } from "./gguf-file.js";
@@ -23,20 +21,19 @@ import { holdsTwoMatrices } from "./gguf-tied.js";
  */
 const conversionOf = (gguf: GgufFile): number => (holdsTwoMatrices(gguf) ? 2 : 1);
 
-/** Converts a GGUF file unless that was done before. */
+/** Converts a GGUF file unless that was done before; its SHA-256 may be known already. */
 export async function ggufFolder(
   file: string,
-  { onNotice, environment = process.env }: FetchOptions = {},
+  { onNotice, environment }: FetchOptions = {},
+  known?: string,
 ): Promise<FetchedModel> {
   const gguf = openGguf(file);
-  const sha256 = await hashOf(file);
+  const sha256 = known ?? (await sha256File(file));
   const name = basename(file)
     .replace(/\.gguf$/i, "")
     .replace(/[^\w.-]/g, "_");
   const folder = join(
-    environment.XDG_CACHE_HOME || join(homedir(), ".cache"),
-    "pawl",
-    "models",
+    modelCacheFolder(environment),
     `${name.slice(0, 80)}-${sha256.slice(0, 16)}-${conversionOf(gguf)}`,
   );
   if (!existsSync(join(folder, "config.json"))) {
@@ -52,10 +49,4 @@ export async function ggufFolder(
     await writeFolderAtomically(folder, (temporary) => writeGgufModel(model, temporary));
   }
   return { folder, origin: { model: file, sha256 } };
-}
-
-async function hashOf(file: string): Promise<string> {
-  const hash = createHash("sha256");
-  await pipeline((await openRegularHandle(file)).createReadStream(), hash);
-  return hash.digest("hex");
 }

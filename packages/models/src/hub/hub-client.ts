@@ -7,25 +7,15 @@
  */
 import { UserError } from "@pawl/core/errors.js";
 import { keyFrom, networkReason, redact } from "@pawl/core/http/http-client.js";
+import { type AnswerOptions, answerOf, statusOf } from "../download/answer.js";
 
 const HUB = "https://huggingface.co";
-/** Maximum wait for an answer to begin. */
-const ANSWER_MS = 30_000;
 
 /** Where the hub is, and how to reach it. */
-export interface HubOptions {
+export interface HubOptions extends AnswerOptions {
   readonly endpoint?: string | undefined;
   /** Where to look up `HF_ENDPOINT` and `HF_TOKEN`. Default: the process's environment. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** What to do without network access, for errors. */
-  readonly offline: string;
-  readonly answerMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** The hub cannot be reached at all: no network, a firewall, a server that hangs. */
-export class HubUnreachable extends UserError {
-  override readonly name = "HubUnreachable";
 }
 
 /** A connection: what calls of `@huggingface/hub` take, and its errors in words. */
@@ -57,10 +47,6 @@ export function hubClient(options: HubOptions): HubClient {
       "the key in HF_TOKEN does not begin with hf_, as keys of the hub do; copy it again, or unset it",
     );
   let commit: string | undefined;
-  const statusOf = (error: unknown) =>
-    error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
-      ? error.statusCode
-      : undefined;
   return {
     endpoint,
     token,
@@ -91,32 +77,4 @@ export function hubClient(options: HubOptions): HubClient {
       );
     },
   };
-}
-
-/** The hub's answer; only its beginning is subject to a time limit. */
-async function answerOf(
-  endpoint: string,
-  { offline, answerMs = ANSWER_MS, signal }: HubOptions,
-  ...[input, init]: Parameters<typeof fetch>
-): Promise<Response> {
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), answerMs);
-  try {
-    return await fetch(input, {
-      ...init,
-      signal:
-        signal === undefined ? controller.signal : AbortSignal.any([controller.signal, signal]),
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    const reason = controller.signal.aborted
-      ? `no answer within ${answerMs / 1000} s`
-      : networkReason(error).text;
-    throw new HubUnreachable(
-      `cannot reach ${new URL(endpoint).origin} (${reason}). Without network access, ${offline}.`,
-      { cause: error },
-    );
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -5,9 +5,12 @@ import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
 import { requireDownload } from "@pawl/core/trust/consent.js";
+import { Unreachable } from "../download/answer.js";
+import type { DownloadOptions } from "../download/download.js";
+import { progress } from "../download/progress.js";
 import { type CachedRepo, cachedRepo, hubCacheFolder } from "./hub-cache.js";
-import { type HubClient, type HubOptions, HubUnreachable, hubClient } from "./hub-client.js";
-import { type DownloadOptions, downloadTo } from "./hub-download.js";
+import { type HubClient, type HubOptions, hubClient } from "./hub-client.js";
+import { downloadTo } from "./hub-download.js";
 
 /** A file of a repository, as the hub lists it. */
 export interface ListedFile {
@@ -65,7 +68,7 @@ export async function fetchSnapshot(options: SnapshotOptions): Promise<Snapshot>
     await cached.remember(revision, commit);
     return kept(commit);
   } catch (error) {
-    if (complete === undefined || !(error instanceof HubUnreachable)) throw error;
+    if (complete === undefined || !(error instanceof Unreachable)) throw error;
     onNotice?.(`${error.message} Using the copy from before, commit ${complete}.`);
     return kept(complete);
   }
@@ -147,23 +150,9 @@ async function fetchFiles(
       if ((await stat(blob).catch(() => undefined))?.size !== file.size)
         await downloadTo(client, { repo, revision: commit, path: file.path }, blob, file, {
           ...download,
-          onBytes: progress(file, onNotice),
+          onBytes: progress(file.path, file.size, onNotice),
         });
       await cached.link(commit, file.path, file.etag);
     }
   }
-}
-
-/** From this size on, a download says how far it is. */
-const LARGE = 10e6;
-
-/** Says how far a large download is, in steps of a tenth. */
-function progress({ path, size }: ListedFile, onNotice: ((message: string) => void) | undefined) {
-  let last = -1;
-  return (bytes: number): void => {
-    const tenths = Math.floor((10 * bytes) / size);
-    if (size < LARGE || tenths <= last) return;
-    last = tenths;
-    onNotice?.(`${path}: ${(bytes / 1e6).toFixed(0)} of ${(size / 1e6).toFixed(0)} MB`);
-  };
 }

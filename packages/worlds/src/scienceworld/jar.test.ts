@@ -1,8 +1,8 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deflateRawSync } from "node:zlib";
 import { EnvError } from "@pawl/core/envs/env.js";
+import { zipOf } from "@pawl/core/files/zip-testing.js";
 import { createRandom } from "@pawl/core/random.js";
 import { afterAll, describe, expect, it } from "vitest";
 import { installed } from "./fixtures/installed.js";
@@ -16,33 +16,6 @@ function written(name: string, bytes: string | Buffer): string {
   const path = join(folder, name);
   writeFileSync(path, bytes);
   return path;
-}
-
-/** A zip file with these files, the first of them packed. */
-function zipOf(files: Readonly<Record<string, string>>): Buffer {
-  const bodies: Buffer[] = [];
-  const entries: Buffer[] = [];
-  for (const [name, text] of Object.entries(files)) {
-    const packed = entries.length === 0;
-    const title = Buffer.from(name);
-    const data = packed ? deflateRawSync(text) : Buffer.from(text);
-    const local = Buffer.alloc(30);
-    local.writeUInt32LE(0x04034b50, 0);
-    local.writeUInt16LE(title.length, 26);
-    const entry = Buffer.alloc(46);
-    entry.writeUInt32LE(0x02014b50, 0);
-    entry.writeUInt16LE(packed ? 8 : 0, 10);
-    entry.writeUInt32LE(data.length, 20);
-    entry.writeUInt16LE(title.length, 28);
-    entry.writeUInt32LE(Buffer.concat(bodies).length, 42);
-    bodies.push(local, title, data);
-    entries.push(entry, title);
-  }
-  const end = Buffer.alloc(22);
-  end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(Object.keys(files).length, 10);
-  end.writeUInt32LE(Buffer.concat(bodies).length, 16);
-  return Buffer.concat([...bodies, ...entries, end]);
 }
 
 describe("a jar", () => {

