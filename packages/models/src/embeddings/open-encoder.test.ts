@@ -186,3 +186,9 @@ it("an endpoint needs its model's name", async () => {
   const options = encoderOptions.parse({ from: "http://127.0.0.1:9/v1", cache: newFolder() });
   await expect(openEncoder(options)).rejects.toThrow(/no model name for .*set the encoder's model/);
 });
+
+it("an endpoint pools by itself", async () => {
+  const from = "http://127.0.0.1:9/v1";
+  const options = encoderOptions.parse({ from, model: "m", pooling: "cls", cache: newFolder() });
+  await expect(openEncoder(options)).rejects.toThrow(/pooling: cls would change nothing.*Leave/);
+});
