@@ -340,7 +340,7 @@ describe("a run folder never writes, publishes or fetches what its user has not 
     expect(calls.length).toBeGreaterThan(0);
   });
 
-  it.each(["hub:evil/model", "npm:evil"])("the encoder %s", async (from) => {
+  it.each(["hub:evil/model", "npm:evil", "e5-small-v2"])("the encoder %s", async (from) => {
     const stop = askConsent([], []);
     try {
       const opened = openEncoder(encoderOptions.parse({ from }));

@@ -4,9 +4,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { normalise } from "./encoder.js";
+import { normalise, withPrefix } from "./encoder.js";
 import { openEndpointEncoder } from "./endpoint-encoder.js";
 import { openOnnxEncoder } from "./onnx-encoder.js";
+import { pool } from "./pooling.js";
 import { loadVectors, saveVectors } from "./vector-file.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-embeddings-"));
@@ -133,4 +134,26 @@ describe("vectors on disk", () => {
 it("leaves a zero vector unchanged", () => {
   expect([...normalise(new Float32Array(3))]).toEqual([0, 0, 0]);
   expect([...normalise(Float32Array.from([3, 4]))]).toEqual([Math.fround(0.6), Math.fround(0.8)]);
+});
+
+it("pools a text's tokens by their mean or by the first", () => {
+  const tokens = { data: Float32Array.of(9, 9, 1, 2, 3, 6), dimension: 2, from: 1, count: 2 };
+  expect([...pool(tokens, "mean")]).toEqual([2, 4]);
+  expect([...pool(tokens, "cls")]).toEqual([1, 2]);
+});
+
+it("writes a prefix before every text, and its vectors are kept apart", async () => {
+  const read: string[] = [];
+  const encoder = {
+    name: "e",
+    dimension: 1,
+    encode: async (texts: readonly string[]) => {
+      read.push(...texts);
+      return texts.map(() => Float32Array.of(1));
+    },
+  };
+  expect(withPrefix(encoder, "")).toBe(encoder);
+  const prefixed = withPrefix(encoder, "query: ");
+  await prefixed.encode(["a", "b"]);
+  expect([prefixed.name, ...read]).toEqual(['e, after "query: "', "query: a", "query: b"]);
 });

@@ -19,3 +19,13 @@ export function normalise(vector: Float32Array): Float32Array {
   if (length > 0) for (let at = 0; at < vector.length; at++) vector[at]! /= length;
   return vector;
 }
+
+/** The encoder with `prefix` before every text. */
+export function withPrefix(encoder: Encoder, prefix: string): Encoder {
+  if (prefix === "") return encoder;
+  return {
+    ...encoder,
+    name: `${encoder.name}, after ${JSON.stringify(prefix)}`,
+    encode: (texts) => encoder.encode(texts.map((text) => prefix + text)),
+  };
+}

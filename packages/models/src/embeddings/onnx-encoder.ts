@@ -1,8 +1,7 @@
 /**
  * A pretrained sentence encoder on ONNX Runtime, from a folder in the Hugging Face layout:
  * tokenizer.json and model.onnx (or onnx/model.onnx, onnx/model_quantized.onnx). Token vectors are
- * averaged over the text and scaled to length 1, as in the sentence-transformers of the MiniLM
- * family.
+ * pooled over the text and scaled to length 1.
  */
 import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -13,6 +12,7 @@ import type { InferenceSession, Tensor } from "onnxruntime-common";
 import { sha256File } from "../checksum.js";
 import { onnxRuntime } from "../onnx-runtime.js";
 import { type Encoder, normalise } from "./encoder.js";
+import { type Pooling, pool } from "./pooling.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];
 /** The usual size of the position table of BERT-like encoders. */
@@ -26,6 +26,8 @@ const CHARACTERS_PER_TOKEN = 32;
 export interface OnnxEncoderOptions {
   readonly folder: string;
   readonly threads?: number;
+  /** Default: mean, as in the sentence-transformers of the MiniLM family. */
+  readonly pooling?: Pooling;
 }
 
 interface TokenizedText {
@@ -35,7 +37,7 @@ interface TokenizedText {
 
 /** Loads the encoder in a folder; errors name what is missing. */
 export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Encoder> {
-  const { folder } = options;
+  const { folder, pooling = "mean" } = options;
   const model = modelFiles.map((name) => join(folder, name)).find((path) => existsSync(path));
   if (model === undefined || !existsSync(join(folder, "tokenizer.json"))) {
     throw new UserError(
@@ -47,7 +49,7 @@ export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Enco
   // Two models with the same name must not share vectors.
   const checksum = (await sha256File(model)).slice(0, 16);
   const encodeBatch = (texts: readonly TokenizedText[]): Promise<readonly Float32Array[]> =>
-    runBatch(session, texts);
+    runBatch(session, texts, pooling);
   const tokenize = (text: string, at: number): TokenizedText => {
     const { ids } = tokenizer.encode(text.slice(0, mostTokens * CHARACTERS_PER_TOKEN));
     // The last token ends the text and is kept when the text is truncated.
@@ -56,7 +58,7 @@ export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Enco
   };
   const [probe] = await encodeBatch([tokenize("a", 0)]);
   return {
-    name: `${basename(resolve(folder))}/${basename(model)} ${checksum}`,
+    name: `${basename(resolve(folder))}/${basename(model)} ${checksum}${pooling === "mean" ? "" : `, ${pooling}`}`,
     dimension: probe!.length,
     async encode(texts) {
       const vectors: Float32Array[] = new Array(texts.length);
@@ -118,6 +120,7 @@ async function openSession(model: string, threads: number): Promise<InferenceSes
 async function runBatch(
   session: InferenceSession,
   texts: readonly TokenizedText[],
+  pooling: Pooling,
 ): Promise<readonly Float32Array[]> {
   const width = Math.max(...texts.map(({ ids }) => ids.length));
   const ids = new BigInt64Array(texts.length * width);
@@ -154,13 +157,7 @@ async function runBatch(
     );
   }
   const data = output.data as Float32Array;
-  return texts.map((text, row) => normalise(meanOf(data, row * width, text.ids.length, dimension)));
-}
-
-function meanOf(data: Float32Array, from: number, count: number, dimension: number): Float32Array {
-  const mean = new Float32Array(dimension);
-  for (let token = from; token < from + count; token++) {
-    for (let at = 0; at < dimension; at++) mean[at]! += data[token * dimension + at]! / count;
-  }
-  return mean;
+  return texts.map(({ ids: { length } }, row) =>
+    normalise(pool({ data, dimension, from: row * width, count: length }, pooling)),
+  );
 }

@@ -5,12 +5,13 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fetchHubEncoder } from "./hub.js";
 import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
@@ -182,7 +183,36 @@ describe.skipIf(!existsSync(encoderFolder))(
   },
 );
 
+const encoders = process.env.PAWL_ENCODERS ?? "";
+
+describe.skipIf(encoders === "")(
+  "an encoder of Maven Central (skipped unless PAWL_ENCODERS names a folder to keep it in)",
+  () => {
+    const text = "You open the drawer 2. In it, you see a pencil 1, a mug 3 and a key 1.";
+
+    // From onnxruntime 1.31.1 and tokenizers 0.23.3 in Python: pooled, scaled to length 1, first four numbers.
+    it.each([
+      ["e5-small-v2", [-0.038266, 0.041668, 0.014777, -0.011286]],
+      ["bge-small-en-v1.5", [0.00503, -0.023295, 0.028938, -0.005711]],
+    ])("%s gives the vectors of the original by default", async (from, expected) => {
+      // What was downloaded is kept, and what was encoded is not.
+      const cache = newFolder();
+      mkdirSync(join(encoders, "maven"), { recursive: true });
+      symlinkSync(resolve(encoders, "maven"), join(cache, "maven"));
+      const encoder = await openEncoder(encoderOptions.parse({ from, cache }));
+      const [vector] = await encoder.encode([text]);
+      for (const [at, value] of expected.entries()) expect(vector![at]).toBeCloseTo(value, 4);
+    });
+  },
+);
+
 it("an endpoint needs its model's name", async () => {
   const options = encoderOptions.parse({ from: "http://127.0.0.1:9/v1", cache: newFolder() });
   await expect(openEncoder(options)).rejects.toThrow(/no model name for .*set the encoder's model/);
+});
+
+it("an endpoint pools by itself", async () => {
+  const from = "http://127.0.0.1:9/v1";
+  const options = encoderOptions.parse({ from, model: "m", pooling: "cls", cache: newFolder() });
+  await expect(openEncoder(options)).rejects.toThrow(/pooling: cls would change nothing.*Leave/);
 });

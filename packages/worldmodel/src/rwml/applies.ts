@@ -26,7 +26,7 @@ const OWN: readonly Applies<Conditional>[] = [
     holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "endpoint",
   },
   {
-    settings: ["reward.encoder.threads"],
+    settings: ["reward.encoder.threads", "reward.encoder.pooling"],
     by: ["reward.encoder.from"],
     needs: "an encoder that runs here",
     holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "here",

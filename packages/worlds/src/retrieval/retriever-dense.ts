@@ -4,6 +4,7 @@
  * cached on disk.
  */
 import type { Encoder } from "@pawl/models/embeddings/encoder.js";
+import { type EncoderPrefixes, encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
 import { loadVectors, saveVectors, type VectorTable } from "@pawl/models/embeddings/vector-file.js";
 import { createBestHits } from "./best-hits.js";
 import type { Corpus } from "./corpus.js";
@@ -12,26 +13,13 @@ import type { WaitingRetriever } from "./retriever.js";
 /** Passages encoded at a time: enough to sort by length, few enough to hold. */
 const CHUNK = 1024;
 
-/** What an encoder was trained to read before each kind of text. */
-interface Prefixes {
-  readonly query: string;
-  readonly passage: string;
-}
-
-/** The prefixes that encoders are known to need, by name. */
-export const encoderPrefixes = {
-  none: { query: "", passage: "" },
-  /** E5 (Wang et al. 2022, arXiv 2212.03533). */
-  e5: { query: "query: ", passage: "passage: " },
-} as const;
-
 /** What to search, and how. */
 export interface DenseOptions {
   readonly corpus: Corpus;
   /** Opens the encoder; called at the first search. */
   readonly encoder: () => Promise<Encoder>;
   /** What is written before queries and passages for the encoder. Default: nothing. */
-  readonly prefixes?: Prefixes | undefined;
+  readonly prefixes?: EncoderPrefixes | undefined;
   /** The file that stores the vectors. Default: they are not stored. */
   readonly file?: string | undefined;
 }

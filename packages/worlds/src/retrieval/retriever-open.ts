@@ -2,11 +2,12 @@
 
 import { UserError } from "@pawl/core/errors.js";
 import type { Encoder } from "@pawl/models/embeddings/encoder.js";
+import { encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
 import { openEndpointEncoder } from "@pawl/models/embeddings/endpoint-encoder.js";
 import { type Corpus, openCorpus } from "./corpus.js";
 import type { Retriever } from "./retriever.js";
 import { bm25Retriever, cachePath, openBm25Retriever } from "./retriever-bm25.js";
-import { denseRetriever, encoderPrefixes } from "./retriever-dense.js";
+import { denseRetriever } from "./retriever-dense.js";
 import { httpRetriever } from "./retriever-http.js";
 
 /** Which retriever to use, and on what. */

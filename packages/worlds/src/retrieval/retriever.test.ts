@@ -2,11 +2,12 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Encoder, normalise } from "@pawl/models/embeddings/encoder.js";
+import { encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { memoryCorpus, type Passage } from "./corpus.js";
 import { bm25Retriever, openBm25Retriever } from "./retriever-bm25.js";
-import { denseRetriever, encoderPrefixes } from "./retriever-dense.js";
+import { denseRetriever } from "./retriever-dense.js";
 import { openRetriever } from "./retriever-open.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-retriever-"));
