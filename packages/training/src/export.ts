@@ -1,10 +1,18 @@
 /**
- * Exports a trained model as a plain checkpoint folder for other programs, with adapters merged.
+ * Exports a trained model for other programs, with adapters merged: as a plain checkpoint folder, or
+ * as a GGUF file.
  */
 import { existsSync, readdirSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
+import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
+import { sweep, temporaryName } from "@pawl/core/files/leftovers.js";
 import { requireSeals } from "@pawl/core/runs/checksums.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
+import { type GgufWeights, prepareGguf, writeGgufExport } from "@pawl/models/gguf/gguf-export.js";
+import { isGgufName } from "@pawl/models/gguf/gguf-file.js";
+import { tokenizerMetadata } from "@pawl/models/gguf/gguf-tokenizer-metadata.js";
 import { openCheckpoint, writeCheckpoint } from "@pawl/models/weights/checkpoint.js";
 import { weightFiles } from "@pawl/models/weights/shards.js";
 import { VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
@@ -23,11 +31,45 @@ export async function exportModel(
     throw new ConfigError(`--out: ${folder} is not empty; name a new folder`);
   requireSeals(model.weights, "Restore it, or name another model.");
   const tokenizer = await loadTokenizer(model.tokenizer);
-  if (weightFiles(model.weights).length > 0 && engine.address === undefined)
-    await exportHere(model.weights, folder);
+  if (isHere(model, engine)) await exportHere(model.weights, folder);
   else await exportFromServer(model, folder, engine);
   await tokenizer.save(folder);
 }
+
+/** Writes the weights and the tokenizer to one new file, for llama.cpp and Ollama. */
+export async function exportGguf(
+  model: SavedModel,
+  file: string,
+  weights: GgufWeights,
+  engine: EngineChoice = {},
+): Promise<void> {
+  if (!isGgufName(file))
+    throw new ConfigError(`--out: expected a file that ends in .gguf, got ${file}`);
+  if (existsSync(file)) throw new ConfigError(`--out: ${file} exists already; name another file`);
+  requireSeals(model.weights, "Restore it, or name another model.");
+  const tokenizer = await loadTokenizer(model.tokenizer);
+  const write = async (folder: string) => {
+    const prepared = prepareGguf(file, await openCheckpoint(folder), tokenizer, weights);
+    await requireDiskSpace(dirname(file), prepared.bytes, `the weights of ${model.weights}`);
+    await mkdir(dirname(file), { recursive: true });
+    await writeGgufExport(prepared);
+  };
+  if (isHere(model, engine)) return write(model.weights);
+  // Before weights are fetched: only the number of embeddings is not known yet.
+  tokenizerMetadata(tokenizer, tokenizer.vocabularySize, model.tokenizer);
+  await mkdir(dirname(file), { recursive: true });
+  sweep(dirname(file));
+  const fetched = temporaryName(file, "partial");
+  try {
+    await exportFromServer(model, fetched, engine);
+    await write(fetched);
+  } finally {
+    await rm(fetched, { recursive: true, force: true });
+  }
+}
+
+const isHere = ({ weights }: SavedModel, engine: EngineChoice): boolean =>
+  weightFiles(weights).length > 0 && engine.address === undefined;
 
 async function exportHere(weights: string, folder: string): Promise<void> {
   const { config, tensors, read } = await openCheckpoint(weights);

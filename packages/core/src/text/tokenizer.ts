@@ -69,6 +69,8 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   /** Ids of the special tokens, which do not stand for text. */
   readonly specialIds: ReadonlySet<number>;
+  /** The token that begins a text (`bos_token`), if there is one; `encode` does not add it. */
+  readonly beginId: number | undefined;
   /** The token that ends a text or a turn (`eos_token`), if there is one. */
   readonly endId: number | undefined;
   /** All tokens that end a turn, starting with that one: generation_config.json may list more. */
@@ -219,6 +221,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   return {
     vocabularySize,
     specialIds,
+    beginId: id(config.bos_token),
     endId,
     endIds,
     padId: id(config.pad_token),

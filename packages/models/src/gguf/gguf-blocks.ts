@@ -1,11 +1,17 @@
 /**
- * The number formats of GGUF tensors, each decoded to 32-bit floats.
+ * The number formats of GGUF tensors, each decoded to 32-bit floats; those that are written, also
+ * encoded.
  *
  * Quantised formats store blocks: some weights that share one or two 16-bit scales. Products are
  * computed in 64 bits and rounded once, which gives the same 32 bits as the reference
  * implementation.
  */
-import { decodeBfloat16, decodeFloat16, float16Value } from "../weights/half-precision.js";
+import {
+  decodeBfloat16,
+  decodeFloat16,
+  encodeFloat16,
+  float16Value,
+} from "../weights/half-precision.js";
 
 /** A number format: how many bytes a block takes, how many weights it holds, and how to read them. */
 export interface BlockFormat {
@@ -14,6 +20,8 @@ export interface BlockFormat {
   readonly bytes: number;
   /** Decodes whole blocks; `source` starts with the first one. */
   decode(source: Uint8Array, target: Float32Array): void;
+  /** Encodes whole blocks, if the format is written. */
+  readonly encode?: (source: Float32Array) => Uint8Array;
 }
 
 /** Decodes the block that starts at `at` into the weights that start at `to`. */
@@ -117,6 +125,42 @@ const q8 = blocks("Q8_0", 32, 34, (source, at, target, to) => {
   for (let i = 0; i < 32; i++) target[to + i] = scale * ((source[at + 2 + i]! << 24) >> 24);
 });
 
+/**
+ * The largest weight of a block becomes ±127. Computed in 32 bits as llama.cpp does, so that the bytes
+ * are the same: ties go away from zero, and weights are divided by the scale before it is rounded.
+ */
+function encodeQ8(source: Float32Array): Uint8Array {
+  const { fround } = Math;
+  const count = source.length / 32;
+  const bytes = new Uint8Array(count * 34);
+  const scales = new Float32Array(count);
+  for (let block = 0; block < count; block++) {
+    let largest = 0;
+    for (let i = 0; i < 32; i++) largest = Math.max(largest, Math.abs(source[32 * block + i]!));
+    const scale = fround(largest / 127);
+    const inverse = scale === 0 ? 0 : fround(1 / scale);
+    scales[block] = scale;
+    for (let i = 0; i < 32; i++) {
+      const steps = fround(source[32 * block + i]! * inverse);
+      const whole = Math.floor(Math.abs(steps) + 0.5);
+      bytes[34 * block + 2 + i] = steps < 0 ? -whole : whole;
+    }
+  }
+  const halves = new Uint16Array(count);
+  encodeFloat16(scales, halves);
+  for (let block = 0; block < count; block++) {
+    bytes[34 * block] = halves[block]!;
+    bytes[34 * block + 1] = halves[block]! >> 8;
+  }
+  return bytes;
+}
+
+function encodeHalves(source: Float32Array): Uint8Array {
+  const halves = new Uint16Array(source.length);
+  encodeFloat16(source, halves);
+  return new Uint8Array(halves.buffer);
+}
+
 /** The formats that are read, by their number in the file. */
 export const BLOCK_FORMATS: ReadonlyMap<number, BlockFormat> = new Map([
   [
@@ -126,6 +170,7 @@ export const BLOCK_FORMATS: ReadonlyMap<number, BlockFormat> = new Map([
       weights: 1,
       bytes: 4,
       decode: (source, target) => target.set(new Float32Array(aligned(source))),
+      encode: (source) => new Uint8Array(source.slice().buffer),
     },
   ],
   [
@@ -135,13 +180,14 @@ export const BLOCK_FORMATS: ReadonlyMap<number, BlockFormat> = new Map([
       weights: 1,
       bytes: 2,
       decode: (source, target) => decodeFloat16(new Uint16Array(aligned(source)), target),
+      encode: encodeHalves,
     },
   ],
   [2, nibbles("Q4_0", 18, false)],
   [3, nibbles("Q4_1", 20, true)],
   [6, nibblesAndBits("Q5_0", 22, false)],
   [7, nibblesAndBits("Q5_1", 24, true)],
-  [8, q8],
+  [8, { ...q8, encode: encodeQ8 }],
   [12, superBlock("Q4_K", 144, false)],
   [13, superBlock("Q5_K", 176, true)],
   [14, q6k],

@@ -31,7 +31,7 @@ interface Sizes {
 }
 
 /** The architectures that are read, by llama.cpp's name for them. Mistral is stored as llama. */
-const GGUF_ARCHITECTURES: Readonly<Record<string, Architecture>> = {
+export const GGUF_ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   llama: { name: "LlamaForCausalLM", type: "llama", permuted: true },
   qwen2: { name: "Qwen2ForCausalLM", type: "qwen2" },
   qwen3: { name: "Qwen3ForCausalLM", type: "qwen3" },

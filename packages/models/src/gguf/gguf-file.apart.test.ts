@@ -7,7 +7,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readGgufModel } from "./gguf-convert.js";
 import { openGguf, readGgufTensor } from "./gguf-file.js";
-import { floatTensor, ggufBytes, tinyModel, u32, u64 } from "./gguf-testing.js";
+import { floatTensor, ggufBytes, tinyModel } from "./gguf-testing.js";
+import { u32, u64 } from "./gguf-write.js";
 
 let folder: string;
 let file: string;

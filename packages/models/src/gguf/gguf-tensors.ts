@@ -3,7 +3,7 @@ import { EngineError } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
 import { ggufArchitecture } from "./gguf-config.js";
-import { type GgufFile, type GgufTensor, readGgufTensor } from "./gguf-file.js";
+import { type GgufFile, readGgufTensor } from "./gguf-file.js";
 
 /** Names inside a layer: Hugging Face's, and llama.cpp's. */
 const IN_LAYER: Readonly<Record<string, string>> = {
@@ -58,7 +58,7 @@ export function convertTensors(gguf: GgufFile, config: ModelConfig): readonly Co
       throw new EngineError(
         `${gguf.file}: tensor ${tensor.name} has shape [${tensor.shape.join(", ")}]; its metadata asks for [${shape.join(", ")}]`,
       );
-    const heads = headsOf(tensor, config);
+    const heads = headsOf(tensor.name, config);
     const read = async () => {
       const data = await readGgufTensor(gguf, tensor);
       if (!data.every(Number.isFinite))
@@ -81,7 +81,8 @@ export function convertTensors(gguf: GgufFile, config: ModelConfig): readonly Co
   return converted;
 }
 
-function ggufName(name: string, inLayer: typeof IN_LAYER): string | undefined {
+/** llama.cpp's name for a tensor of a checkpoint; undefined if it has none. */
+export function ggufName(name: string, inLayer = IN_LAYER): string | undefined {
   const [, stem, kind] = /^(.*)\.(weight|bias)$/.exec(name) ?? [];
   if (stem === undefined) return undefined;
   const [, layer, part] = /^model\.layers\.(\d+)\.(.*)$/.exec(stem) ?? [];
@@ -91,7 +92,7 @@ function ggufName(name: string, inLayer: typeof IN_LAYER): string | undefined {
 }
 
 /** The heads of a query or key projection; undefined for other tensors. */
-function headsOf({ name }: GgufTensor, config: ModelConfig): number | undefined {
+export function headsOf(name: string, config: ModelConfig): number | undefined {
   if (/\.attn_q\.(weight|bias)$/.test(name)) return config.heads;
   return /\.attn_k\.(weight|bias)$/.test(name) ? config.kvHeads : undefined;
 }
@@ -101,13 +102,40 @@ function headsOf({ name }: GgufTensor, config: ModelConfig): number | undefined 
  * Hugging Face rows (i, i + half).
  */
 export function unpermute(data: Float32Array, heads: number, headSize: number): Float32Array {
+  return reorder(
+    data,
+    heads * headSize,
+    (row) => row,
+    (row) => halvesRow(row, headSize),
+  );
+}
+
+/** Brings Hugging Face's rows into llama.cpp's order. */
+export function permute(data: Float32Array, heads: number, headSize: number): Float32Array {
+  return reorder(
+    data,
+    heads * headSize,
+    (row) => halvesRow(row, headSize),
+    (row) => row,
+  );
+}
+
+/** Hugging Face's row of what is llama.cpp's row. */
+function halvesRow(row: number, headSize: number): number {
+  const inHead = row % headSize;
+  return row - inHead + (inHead % 2) * (headSize / 2) + (inHead >> 1);
+}
+
+/** A copy in which row `to(i)` is what row `from(i)` was. */
+function reorder(
+  data: Float32Array,
+  rows: number,
+  from: (row: number) => number,
+  to: (row: number) => number,
+): Float32Array {
   const result = new Float32Array(data.length);
-  const width = data.length / (heads * headSize);
-  for (let row = 0; row < heads * headSize; row++) {
-    const inHead = row % headSize;
-    const pair = inHead >> 1;
-    const to = row - inHead + (inHead % 2) * (headSize / 2) + pair;
-    result.set(data.subarray(row * width, (row + 1) * width), to * width);
-  }
+  const width = data.length / rows;
+  for (let i = 0; i < rows; i++)
+    result.set(data.subarray(from(i) * width, (from(i) + 1) * width), to(i) * width);
   return result;
 }

@@ -1,17 +1,7 @@
 /** GGUF files for tests, written byte by byte. */
 import { writeFileSync } from "node:fs";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
-
-/** A value of the metadata with its type. */
-export type Written =
-  | { readonly u32: number }
-  | { readonly i32: number }
-  | { readonly f32: number }
-  | { readonly bool: boolean }
-  | { readonly string: string }
-  | { readonly strings: readonly string[] }
-  | { readonly i32s: readonly number[] }
-  | { readonly f32s: readonly number[] };
+import { ggufHeader, padded, type WrittenMetadata, type WrittenValue } from "./gguf-write.js";
 
 /** A tensor: its dimensions innermost first, its format's number, and its data. */
 export interface WrittenTensor {
@@ -23,26 +13,17 @@ export interface WrittenTensor {
 
 /** The bytes of a GGUF file; what tests corrupt, they corrupt in these. */
 export function ggufBytes(
-  metadata: Readonly<Record<string, Written>>,
+  metadata: WrittenMetadata,
   tensors: readonly WrittenTensor[],
   alignment = 32,
 ): Buffer {
-  const pad = (length: number) => Math.ceil(length / alignment) * alignment;
-  const header = [Buffer.from("GGUF"), u32(3), u64(tensors.length)];
-  header.push(u64(Object.keys(metadata).length));
-  for (const [key, value] of Object.entries(metadata))
-    header.push(string(key), Buffer.concat(encode(value)));
-  let offset = 0;
-  for (const { name, dimensions, type, data } of tensors) {
-    header.push(string(name), u32(dimensions.length), ...dimensions.map(u64), u32(type));
-    header.push(u64(offset));
-    offset += pad(data.length);
-  }
-  const start = Buffer.concat(header);
+  const listed = tensors.map(({ data, ...tensor }) => ({ ...tensor, bytes: data.length }));
   return Buffer.concat([
-    start,
-    Buffer.alloc(pad(start.length) - start.length),
-    ...tensors.flatMap(({ data }) => [data, Buffer.alloc(pad(data.length) - data.length)]),
+    ggufHeader(metadata, listed, alignment),
+    ...tensors.flatMap(({ data }) => [
+      data,
+      Buffer.alloc(padded(data.length, alignment) - data.length),
+    ]),
   ]);
 }
 
@@ -62,44 +43,6 @@ export function floatTensor(
   return { name, dimensions: [...shape].reverse(), type: 0, data };
 }
 
-export function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-export function u64(value: number | bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
-}
-
-function string(text: string): Buffer {
-  const bytes = Buffer.from(text);
-  return Buffer.concat([u64(bytes.length), bytes]);
-}
-
-function numbers(write: "writeInt32LE" | "writeFloatLE", values: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(4 * values.length);
-  values.forEach((value, i) => {
-    bytes[write](value, 4 * i);
-  });
-  return bytes;
-}
-
-function encode(value: Written): readonly Buffer[] {
-  if ("u32" in value) return [u32(4), u32(value.u32)];
-  if ("i32" in value) return [u32(5), numbers("writeInt32LE", [value.i32])];
-  if ("f32" in value) return [u32(6), numbers("writeFloatLE", [value.f32])];
-  if ("bool" in value) return [u32(7), Buffer.of(value.bool ? 1 : 0)];
-  if ("string" in value) return [u32(8), string(value.string)];
-  if ("strings" in value)
-    return [u32(9), u32(8), u64(value.strings.length), ...value.strings.map(string)];
-  if ("i32s" in value)
-    return [u32(9), u32(5), u64(value.i32s.length), numbers("writeInt32LE", value.i32s)];
-  return [u32(9), u32(6), u64(value.f32s.length), numbers("writeFloatLE", value.f32s)];
-}
-
 /** Sizes of the small model. */
 const TINY = {
   width: 8,
@@ -113,7 +56,7 @@ const TINY = {
 
 /** The metadata and tensors of a small model that is complete: any of its parts may be replaced. */
 export function tinyModel(architecture = "llama"): {
-  metadata: Record<string, Written>;
+  metadata: Record<string, WrittenValue>;
   tensors: WrittenTensor[];
 } {
   const { tokenizer } = buildTokenizer(["a mug is on the shelf and a plum is in the fridge"]).files;
