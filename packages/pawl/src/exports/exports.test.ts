@@ -207,7 +207,7 @@ describe("pawl export --to", () => {
   });
 
   it.each([
-    [["--to", "csv", "--out", "x"], /--to: expected "model" or "jsonl"/],
+    [["--to", "csv", "--out", "x"], /--to: expected "model" or "gguf-f16"/],
     [["--to", "jsonl"], /pawl export needs a run or a model and an output/],
     [["--to", "jsonl", "--out", "x.json"], /--out: expected a file that ends in \.jsonl/],
     [["--to", "jsonl", "--out", "x.jsonl", "--engine", "http://a"], /--engine: it has weights/],
@@ -227,7 +227,7 @@ describe("pawl export --to", () => {
     expect(over.stderr).toContain("exists already");
     expect(readFileSync(at("there.jsonl"), "utf8")).toBe("mine");
     const none = await runCli(["export", "recipes", "--to", "jsonl", "--out", at("none.jsonl")]);
-    expect(none.stderr).toContain("src is not a run folder");
+    expect(none.stderr).toContain("recipes is not a run folder");
     expect(existsSync(at("none.jsonl"))).toBe(false);
   });
 });
