@@ -1,12 +1,15 @@
 /**
- * Exports read by the tools they are made for: pandas, Inspect and verifiers. PAWL_TOOLS names a
- * Python that has them; what is absent is skipped.
+ * Exports read by the tools they are made for: pandas, Inspect, verifiers and llama.cpp's gguf.
+ * PAWL_TOOLS names a Python that has them; what is absent is skipped.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readTranscripts } from "@pawl/agents/imports/read-transcripts.js";
+import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
+import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import {
   brokenEpisode,
@@ -157,5 +160,35 @@ describe.skipIf(absent("verifiers.v1"))("verifiers", () => {
     );
     expect(theirs).toHaveLength(4);
     expect(theirs).toEqual(ours);
+  });
+});
+
+const GGUF = `import gguf, json, numpy, sys
+file = gguf.GGUFReader(sys.argv[1])
+text = lambda key: file.fields[key].contents()
+print(json.dumps({"keys": sorted(file.fields), "tokens": text("tokenizer.ggml.tokens"), "pre": text("tokenizer.ggml.pre"),
+  "tensors": {t.name: [t.tensor_type.name, [int(n) for n in reversed(t.shape)],
+    gguf.quants.dequantize(t.data, t.tensor_type).astype(numpy.float32).flatten().tolist()] for t in file.tensors}}))
+`;
+
+describe.skipIf(absent("gguf"))("gguf", () => {
+  it.each(["f16", "q8_0"])("reads the numbers that were written, %s", async (weights) => {
+    const { metadata, tensors } = tinyModel("qwen3", { width: 32 });
+    writeGguf(at("tiny.gguf"), metadata, tensors);
+    const tiny = await readGgufModel(openGguf(at("tiny.gguf")));
+    await writeGgufModel(tiny, at(`model-${weights}`));
+    const out = await exported(`model-${weights}`, `gguf-${weights}`, `${weights}.gguf`);
+    const theirs = run(GGUF, out) as Anything;
+    const ours = await readGgufModel(openGguf(out));
+    expect(theirs.tokens).toEqual((metadata["tokenizer.ggml.tokens"] as Anything).strings);
+    expect(theirs.pre).toBe("smollm");
+    for (const key of ["GGUF.version", "general.file_type", "qwen3.rope.freq_base"])
+      expect(theirs.keys).toContain(key);
+    expect(Object.keys(theirs.tensors)).toHaveLength(ours.tensors.length);
+    const up = ours.tensors.find(({ name }) => name.endsWith("1.mlp.up_proj.weight"))!;
+    const [format, shape, numbers] = theirs.tensors["blk.1.ffn_up.weight"];
+    expect([format, shape]).toEqual([weights.toUpperCase(), [12, 32]]);
+    expect(numbers).toEqual([...(await up.read())]);
+    expect(theirs.tensors["blk.0.attn_norm.weight"][0]).toBe("F32");
   });
 });

@@ -3,8 +3,8 @@
  * Qwen2.5-Coder-0.5B-Instruct.
  *
  * Each runs if its variable names the file, or the model as `pypi:NAME`. The comparison with
- * transformers also needs a Python that has it (PAWL_PYTHON, otherwise python3), and the PyTorch server one
- * that has PyTorch.
+ * transformers also needs a Python that has it (PAWL_PYTHON, otherwise python3), the PyTorch server one
+ * that has PyTorch, and that of exports with llama.cpp one with xllamacpp (PAWL_TOOLS).
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,6 +31,9 @@ const MODELS = [
   ["SmolLM2-135M-Instruct", "PAWL_SMOLLM2", 134_515_008],
   ["Qwen2.5-Coder-0.5B-Instruct", "PAWL_QWEN_CODER", 494_032_768],
 ] as const;
+const tools = process.env.PAWL_TOOLS ?? "python3";
+const llama = spawnSync(tools, ["-c", "import xllamacpp"]).status === 0;
+if (!llama) console.warn(`no xllamacpp in ${tools}: no export is run by llama.cpp`);
 
 const DIALOGUE = [
   { role: "system", content: "You are a helpful assistant that answers in full sentences." },
@@ -50,6 +53,15 @@ const DIALOGUE = [
       "In the evening the light has a longer way through the air. Most of the blue light has been scattered away before it reaches you, and the red and orange light is what is left. Dust and smoke make it redder still, and clouds that hang low in the west shine in pink and gold for a few minutes.",
   },
 ] as const;
+const LLAMA = `import json, os, sys, xllamacpp
+params = xllamacpp.CommonParams()
+params.model.path, params.n_ctx, params.n_parallel = sys.argv[1], 1024, 1
+server = xllamacpp.Server(params)
+ask = lambda q: server.handle_chat_completions({"messages": [{"role": "user", "content": q}], "temperature": 0, "max_tokens": int(sys.argv[3]), "cache_prompt": False})
+loads = lambda one: json.loads(one) if isinstance(one, (str, bytes)) else one
+print(json.dumps([loads(ask(q))["choices"][0]["message"]["content"] for q in json.loads(sys.argv[2])]), flush=True)
+os._exit(0)`;
+
 /** Greedy continuations are compared for these. */
 const QUESTIONS = [
   "What is the capital of France?",
@@ -205,6 +217,57 @@ describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
       expect(Math.max(...apart)).toBeLessThan(1e-3);
       for (const [i, prompt] of prompts.entries())
         expect(await greedy(prompt, GREEDY), QUESTIONS[i]).toEqual(theirs.greedy[i]);
+    },
+    600_000,
+  );
+
+  const exported = async (weights: string, name: string, from = folder): Promise<string> => {
+    const out = join(folder, name);
+    const to = `gguf-${weights}`;
+    const { code, stderr } = await runCli(["export", from, "--to", to, "--out", out]);
+    expect([code, stderr]).toEqual([0, ""]);
+    return out;
+  };
+
+  it("is the same model when it is exported as GGUF and read back", async () => {
+    const ids = tokenizer.encode(tokenizer.chat(DIALOGUE)).slice(0, 200);
+    const [{ logprobs }] = (await engine.forward([{ ids }])) as [{ logprobs: Float32Array }];
+    for (const [weights, limit] of [
+      ["f16", 0.05],
+      ["q8_0", 1],
+    ] as const) {
+      const out = await exported(weights, `${weights}/smollm2.gguf`);
+      const model = await readGgufModel(openGguf(out));
+      expect(model.tokenizer.encode(model.tokenizer.chat(DIALOGUE)).slice(0, 200)).toEqual(ids);
+      const again = join(folder, `again-${weights}`);
+      await writeGgufModel(model, again);
+      const other = await createEmbeddedEngine({ model: { folder: again }, seed: 0 });
+      const [theirs] = (await other.forward([{ ids }])) as [{ logprobs: Float32Array }];
+      await other.dispose();
+      const apart = ids
+        .slice(1)
+        .map((_, i) => Math.abs(logprobs[i + 1]! - theirs.logprobs[i + 1]!));
+      console.info(`${weights}: log-probabilities differ by at most ${Math.max(...apart)}`);
+      expect(Math.max(...apart)).toBeLessThan(limit);
+      if (weights === "q8_0") continue;
+      // What 16 bits hold is written again as it is.
+      const twice = await exported(weights, "twice/smollm2.gguf", again);
+      expect(readFileSync(twice).equals(readFileSync(out))).toBe(true);
+    }
+  }, 600_000);
+
+  it.skipIf(!llama)(
+    "answers in llama.cpp as it does here",
+    async () => {
+      const out = await exported("f16", "llama/smollm2.gguf");
+      const args = ["-c", LLAMA, out, JSON.stringify(QUESTIONS), String(GREEDY)];
+      const ran = spawnSync(tools, args, { encoding: "utf8" });
+      expect(ran.status, ran.stderr).toBe(0);
+      const answers = JSON.parse(ran.stdout.trim().split("\n").at(-1)!) as string[];
+      for (const [i, question] of QUESTIONS.entries()) {
+        const ours = tokenizer.decode(await greedy(asked(question), GREEDY));
+        expect(answers[i], question).toBe(ours.replace("<|im_end|>", ""));
+      }
     },
     600_000,
   );

@@ -106,6 +106,19 @@ describe("a block", () => {
     );
   });
 
+  it("of Q8_0 is encoded to 127 steps either way, of plain floats to the nearest one", () => {
+    const written = (name: string, weights: readonly number[]) => [
+      ...format(name).encode!(Float32Array.from(weights)),
+    ];
+    // The largest is 63.5, so a step is a half; ties go away from zero.
+    const weights = [63.5, -63.5, 0.5, -0.25, 0.25, 0.24, ...Array(26).fill(-7)];
+    const steps = [127, -127, 1, -1, 1, 0, ...Array(26).fill(-14)];
+    expect(written("Q8_0", weights)).toEqual([...HALF, ...steps.map((one) => one & 255)]);
+    expect(written("Q8_0", Array(64).fill(0))).toEqual(Array(68).fill(0));
+    expect(written("F16", [0.5, 2])).toEqual([...HALF, ...TWO]);
+    expect(decode("F32", written("F32", [1.5, -2]))).toEqual([1.5, -2]);
+  });
+
   it("of plain floats needs no alignment", () => {
     const bytes = new Uint8Array([0, ...new Uint8Array(Float32Array.of(1.5, -2).buffer)]);
     const target = new Float32Array(2);
@@ -146,6 +159,30 @@ gguf.quants.dequantize(raw.reshape(${count}, -1) , kind).astype(numpy.float32).t
       const ran = spawnSync(python, ["-c", script, folder, String(type)], { encoding: "utf8" });
       expect(ran.stderr).toBe("");
       expect(Buffer.from(target.buffer).equals(readFileSync(join(folder, "out")))).toBe(true);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  const writable = [...BLOCK_FORMATS].filter(([, { encode }]) => encode !== undefined);
+  it.each(writable)("format %i, encoded", (type, { encode }) => {
+    const random = createRandom(type);
+    // Sizes from those of halves without a leading bit to some hundred.
+    const source = Float32Array.from(
+      { length: 64 * 256 },
+      (_, i) => (random.next() - 0.5) * 2 ** (8 - (i >> 9)),
+    );
+    const folder = mkdtempSync(join(tmpdir(), "blocks-"));
+    try {
+      writeFileSync(join(folder, "in"), new Uint8Array(source.buffer));
+      const script = `
+import sys, numpy, gguf
+raw = numpy.fromfile(sys.argv[1] + "/in", dtype=numpy.float32)
+kind = gguf.GGMLQuantizationType(int(sys.argv[2]))
+gguf.quants.quantize(raw.reshape(64, -1), kind).tofile(sys.argv[1] + "/out")`;
+      const ran = spawnSync(python, ["-c", script, folder, String(type)], { encoding: "utf8" });
+      expect(ran.stderr).toBe("");
+      expect(Buffer.from(encode!(source)).equals(readFileSync(join(folder, "out")))).toBe(true);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -55,7 +55,10 @@ const TINY = {
 };
 
 /** The metadata and tensors of a small model that is complete: any of its parts may be replaced. */
-export function tinyModel(architecture = "llama"): {
+export function tinyModel(
+  architecture = "llama",
+  { width } = { width: TINY.width },
+): {
   metadata: Record<string, WrittenValue>;
   tensors: WrittenTensor[];
 } {
@@ -65,7 +68,7 @@ export function tinyModel(architecture = "llama"): {
   };
   const tokens = Object.keys(model.vocab).sort((a, b) => model.vocab[a]! - model.vocab[b]!);
   const of = (key: string) => `${architecture}.${key}`;
-  const { width, heads, kvHeads, headSize, mlp } = TINY;
+  const { heads, kvHeads, headSize, mlp } = TINY;
   const tensor = (name: string, shape: readonly number[]) =>
     floatTensor(name, shape, (i) => Math.sin(i * 1.7 + name.length) / 3);
   const norms = (at: string) => [

@@ -22,9 +22,9 @@ const END_KEYS = ["eos_token_id", "eot_token_id", "eom_token_id"];
 const flag = z.boolean().default(false);
 /** What of tokenizer.json decides a text's ids. */
 const fileSchema = z.looseObject({
-  normalizer: z.unknown(),
-  pre_tokenizer: z.unknown(),
-  post_processor: z.unknown(),
+  normalizer: z.unknown().optional(),
+  pre_tokenizer: z.unknown().optional(),
+  post_processor: z.unknown().optional(),
   added_tokens: z
     .array(
       z.looseObject({

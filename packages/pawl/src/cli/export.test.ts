@@ -1,11 +1,14 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { learn, toy } from "@pawl/core/engine/conformance-tools-testing.js";
+import { createTokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { inProcess, testModel } from "@pawl/engine-remote/remote/model-testing.js";
 import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
 import { startTestServer, type TestServer } from "@pawl/engine-remote/remote/server-testing.js";
+import { readGgufModel } from "@pawl/models/gguf/gguf-convert.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { openCheckpoint } from "@pawl/models/weights/checkpoint.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { worldTexts } from "../../../../tests/helpers/small-world.js";
@@ -62,11 +65,79 @@ it("fetches weights from a server, and leaves nothing behind there", async () =>
   expect(lost.stderr).toMatch(/its weights are on the engine server .*--engine http/);
 });
 
+/** One of llama.cpp's rules, with fewer tokens than the model has embeddings. */
+const saveWords = (folder: string): Promise<void> => {
+  const letters = Array.from("abcdefghijklmnopqrstuvwxyz");
+  const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+  const json = {
+    added_tokens: [{ id: 0, content: "<end>", ...plain, special: true }],
+    normalizer: null,
+    pre_tokenizer: { type: "ByteLevel", add_prefix_space: false },
+    decoder: { type: "ByteLevel" },
+    model: {
+      type: "BPE",
+      vocab: Object.fromEntries(["<end>", ...letters, "ab"].map((one, id) => [one, id])),
+      merges: [["a", "b"]],
+    },
+  };
+  const config = JSON.stringify({ eos_token: "<end>" });
+  return createTokenizer({ tokenizer: JSON.stringify(json), config }).save(folder);
+};
+
+it("writes one GGUF file, from here and from a server, with adapters merged", async () => {
+  const engine = await inProcess({
+    ...testModel,
+    lora: { rank: 2, alpha: 8, targets: ["q_proj", "down_proj"] },
+  });
+  await learn(engine, toy, 2);
+  const adapted = join(parent, "adapted");
+  await engine.save(adapted);
+  await engine.dispose();
+  const served = await connectRemoteEngine({ url: server.url, folder: adapted });
+  const pointer = join(parent, "served");
+  await served.save(pointer);
+  await served.dispose();
+  for (const folder of [adapted, pointer]) await saveWords(folder);
+  const files = [join(parent, "a", "agent.gguf"), join(parent, "b", "agent.gguf")] as const;
+  const here = await runCli(["export", adapted, "--to", "gguf-f16", "--out", files[0]]);
+  expect(here).toMatchObject({ code: 0, stderr: "" });
+  expect(here.stdout).toContain(`${adapted} is now a gguf-f16 model in ${files[0]}`);
+  const there = ["export", pointer, "--to", "gguf-f16", "--out", files[1], "--engine", server.url];
+  expect(await runCli(there)).toMatchObject({ code: 0, stderr: "" });
+  expect(readFileSync(files[1]).equals(readFileSync(files[0]))).toBe(true);
+  expect(readdirSync(join(parent, "b"))).toEqual(["agent.gguf"]);
+
+  const checkpoint = await openCheckpoint(adapted);
+  const { tensors, tokenizer } = await readGgufModel(openGguf(files[0]));
+  const query = "model.layers.1.self_attn.q_proj.weight";
+  const read = await tensors.find(({ name }) => name === query)!.read();
+  const [merged, base] = [
+    await checkpoint.read(query),
+    await checkpoint.read(query, { plain: true }),
+  ];
+  const apart = (from: Float32Array) => Math.max(...read.map((one, i) => Math.abs(one - from[i]!)));
+  expect(apart(merged)).toBeLessThan(2 ** -11);
+  expect(apart(base)).toBeGreaterThan(2 ** -9);
+  expect(tokenizer.encode("cab")).toEqual([3, 27]);
+});
+
+it("refuses what llama.cpp could not run, before it is fetched", async () => {
+  const args = ["--to", "gguf-q8_0", "--out", join(parent, "none", "own.gguf")];
+  const { code, stderr } = await runCli(["export", trained, ...args]);
+  expect(stderr).toContain("it was made from an environment's text");
+  expect(code).toBeGreaterThan(0);
+  const far = await runCli(["export", trained, ...args, "--engine", "http://127.0.0.1:9"]);
+  expect(far.stderr).toContain("it was made from an environment's text");
+  expect(readdirSync(parent)).not.toContain("none");
+});
+
 it.each([
   [[], "pawl export needs a run or a model and an output"],
   [[trained], "pawl export needs a run or a model and an output"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
   [[trained, "--out", "recipes"], "--out: recipes is not empty; name a new folder"],
+  [[trained, "--to", "gguf-f16", "--out", "x"], "--out: expected a file that ends in .gguf, got x"],
+  [[trained, "--to", "gguf-f16", "--solved", "--out", "x.gguf"], "--solved: it chooses episodes"],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["export", ...args]);
   expect(stderr).toContain(message);

@@ -207,7 +207,7 @@ describe("pawl export --to", () => {
   });
 
   it.each([
-    [["--to", "csv", "--out", "x"], /--to: expected "model" or "jsonl"/],
+    [["--to", "csv", "--out", "x"], /--to: expected "model" or "gguf-f16"/],
     [["--to", "jsonl"], /pawl export needs a run or a model and an output/],
     [["--to", "jsonl", "--out", "x.json"], /--out: expected a file that ends in \.jsonl/],
     [["--to", "jsonl", "--out", "x.jsonl", "--engine", "http://a"], /--engine: it has weights/],
