@@ -22,6 +22,7 @@ import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
+import { contradictions } from "./contradictions.js";
 import {
   checkpointRun,
   conductRun,
@@ -153,6 +154,7 @@ async function openSetup(
   });
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
   const notices = [
+    ...contradictions(config, tokenizer),
     conversationNotice(tokenizer, style),
     learnsObservations(config) ? observationEndNotice(tokenizer, style) : undefined,
   ];

@@ -78,7 +78,7 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
   /** Lower-priority settings; may reject some of the given ones. */
-  base?(given: Given): Base | undefined;
+  base?(given: Given): Base | undefined | Promise<Base | undefined>;
   /** Whether `--dry-run` is a setting of its own, which does more than check. */
   readonly ownDryRun?: boolean;
   /** Settings that have an effect only with others, for help. */

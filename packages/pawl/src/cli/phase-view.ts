@@ -29,6 +29,8 @@ interface Counted {
 
 /** The first lines of a live view. */
 export interface PhaseView {
+  /** Adds a line below the header, to stay there. */
+  about(text: string): void;
   onPhase(phase: string): void;
   onActivity(activity: Activity): void;
   onCount(count: Count): void;
@@ -55,6 +57,7 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   const live = createLive(io, () => `${duration(elapsed())}  ${doing()}`);
   const { bold, dim } = io.colors;
   const startedAt = performance.now();
+  const abouts: string[] = [];
   let phase = "";
   let count: (Count & Counted) | undefined;
   let activity: (Activity & { readonly since: number }) | undefined;
@@ -91,7 +94,7 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
     // A line of its own where it would not fit beside the rest.
     const fits = textColumns(`${doing()}  ${time}`) < (io.stderr.columns || 80);
     return [
-      ...(header === undefined ? [] : [dim(header)]),
+      ...[...(header === undefined ? [] : [header]), ...abouts].map(dim),
       ...(fits ? [`${now}  ${dim(time)}`] : [now, dim(time)]),
       ...more(),
     ];
@@ -102,6 +105,11 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   const redraw = (): void => live.draw(lines);
 
   return {
+    about(text) {
+      abouts.push(text);
+      plain(text);
+      redraw();
+    },
     onPhase(next) {
       phase = next;
       count = undefined;

@@ -7,7 +7,7 @@ import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js
 import { z } from "zod";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { defaultRecipe, quickRecipe } from "./default-recipe.js";
 import { envKindOf } from "./env-options.js";
 import { runHeader } from "./phase-view.js";
 import {
@@ -26,19 +26,19 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   worlds: "named",
   details:
-    "Uses the recipe of the environment (recipes/) unless --config gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
+    "Uses the recipe of the environment (recipes/), for a pretrained chat model recipes/pretrained.ts, unless --config or\n--recipe gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
   takesAgent: true,
   common: [
     ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],
     ...["optimizer.learningRate", "advantage.name", "paw.loss", "evaluation.every", "seed"],
     ...["out", "resume", "json"],
   ],
-  base(given) {
+  async base(given) {
     const { peek } = given;
     if (peek("quick") === "true") return quickRecipe(given);
     const resume = peek("resume");
     if (resume !== undefined) return settingsOfRun(resume, trainConfigOf, given);
-    return recipeOfStart(given) ?? defaultRecipe(given);
+    return defaultRecipe(given);
   },
   options: (peek) =>
     trainConfig(envKindOf(peek)).extend({
@@ -59,6 +59,7 @@ export const train = defineCommand({
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
     ["pawl train --env webshop", "another world, with its own recipe"],
+    ["pawl train --model.start FILE.gguf", "a pretrained chat model, as conversations"],
     [
       "pawl train --agent ./agent.ts --model.start FILE.gguf",
       "train your own agent's model (docs/tutorials/own-agent.md)",
@@ -102,6 +103,7 @@ export const train = defineCommand({
       header,
       ...(resumed && { earlier: () => openRun(folder, () => undefined).metrics() }),
     });
+    if (!resumed && recipe !== undefined) progress.onAbout(`settings: ${recipe}`);
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
         ...{ folder, resume: resumed, forceUnlock, recipe, given, placeOf, signal, onProblem },
