@@ -124,7 +124,8 @@ async function runCommand(
   };
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config, how)}. Nothing was started.`);
+    const [says, ...more] = (await command.check(config, how)).split("\n");
+    for (const text of [`${says}. Nothing was started.`, ...more]) print(io, text);
     return exitCodes.done;
   }
   const context = {

@@ -84,6 +84,11 @@ describe("a pretrained chat model", () => {
     ]);
     expect(code, stderr).toBe(0);
     expect(stderr.split("\n")[0]).toMatch(/settings: recipes\/pretrained\.ts$/);
+    expect(stderr).toMatch(
+      /trains 0\.0 of 0\.0 million parameters \(adapters\), about 0\.\d of the/,
+    );
+    expect(stderr).toMatch(/up to [\d,]+ tokens an update: 2 episodes of up to 1 steps/);
+    expect(stderr).toMatch(/minutes: 1 × [\d.]+ for updates \(measured now: /);
     expect(stderr).toContain("warning: optimizer.learningRate 0.002:");
     expect(stderr).toContain("warning: paw.loss ce:");
     expect(readManifest(out).recipe).toBe("recipes/pretrained.ts");
@@ -96,6 +101,22 @@ describe("a pretrained chat model", () => {
       ...{ paw: { loss: "off" }, warmStart: { episodes: 0 } },
     });
   });
+});
+
+it("--dry-run says what a pretrained model will take", async () => {
+  const args = ["train", ...start("chat.gguf"), "--dry-run", "--engine.threads", "1"];
+  const { code, stdout, stderr } = await runCli(args);
+  expect(code, stderr).toBe(0);
+  expect(stdout.trim().split("\n")).toEqual([
+    expect.stringMatching(/^pawl train would make 6 updates .*\. Nothing was started\.$/),
+    expect.stringMatching(
+      /^trains .* million parameters \(adapters\), about .* GB of memory here$/,
+    ),
+    expect.stringMatching(/^up to [\d,]+ tokens an update: 16 episodes of up to 20 steps$/),
+    expect.stringMatching(
+      /minutes: imitation .*, 6 × .* for updates, evaluation .* \(measured now/,
+    ),
+  ]);
 });
 
 it("a model without chat template, and a file, are not taken for one", async () => {

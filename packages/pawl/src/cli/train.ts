@@ -1,15 +1,18 @@
+import { existsSync } from "node:fs";
 import { defaultRunFolder, openRun } from "@pawl/core/runs/run-folder.js";
+import { isPreset } from "@pawl/engine-cpu/init.js";
 import { settingConditions } from "@pawl/training/applies.js";
 import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { resumeChanges } from "@pawl/training/resume.js";
-import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js";
+import { checkTraining, checkTrainResume, planRun, trainRun } from "@pawl/training/run.js";
 import { z } from "zod";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe } from "./default-recipe.js";
 import { envKindOf } from "./env-options.js";
 import { runHeader } from "./phase-view.js";
+import { planLines } from "./plan-lines.js";
 import {
   checkRunFolder,
   recordRun,
@@ -74,7 +77,7 @@ export const train = defineCommand({
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
   applies: settingConditions,
-  check(config, how) {
+  async check(config, how) {
     const { out, resume, forceUnlock, quick: _, agent, json: __, ...rest } = config;
     refuseAgentInFile(agent);
     const settings = rest as TrainConfig;
@@ -83,7 +86,12 @@ export const train = defineCommand({
     checkRunFolder({ out, resume, forceUnlock }, (run) =>
       checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf: how.placeOf }),
     );
-    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
+    const says = `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
+    // A server is not asked and a model of the hub not fetched for that; one from scratch is small.
+    const isHere =
+      settings.engine.address === "embedded" && !isPreset(model.start) && existsSync(model.start);
+    if (resume !== undefined || !isHere) return says;
+    return [says, ...planLines(await planRun(settings), updates)].join("\n");
   },
   async run({ config, recipe, given, placeOf, io, signal }) {
     const { out, resume, forceUnlock, quick: _, agent, json, ...rest } = config;
@@ -107,6 +115,7 @@ export const train = defineCommand({
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
         ...{ folder, resume: resumed, forceUnlock, recipe, given, placeOf, signal, onProblem },
+        onPlan: (plan) => planLines(plan, settings.updates).forEach(progress.onAbout),
         ...(json ? withJson(io, progress) : progress),
       }),
     );
