@@ -46,7 +46,7 @@ import { textsForRun } from "./world-text.js";
 
 /** Where to train, and callbacks. */
 export interface TrainOptions extends RunOptions {
-  readonly onPhase?: (phase: "tokenizer" | "model" | "warm start" | "rl") => void;
+  readonly onPhase?: (phase: "tokenizer" | "model" | "measuring" | "warm start" | "rl") => void;
   readonly onWarmStart?: (step: SftStep) => void;
   /** Called once the model of a new run is open, unless it is one from scratch. */
   readonly onPlan?: (plan: RunPlan) => void;
@@ -81,8 +81,10 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   await conductRun(run, watched, async (running) => {
     running.own({ dispose: async () => environment.close?.() });
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
-    if (options.onPlan !== undefined && checkpoint === undefined && !("preset" in start))
+    if (options.onPlan !== undefined && checkpoint === undefined && !("preset" in start)) {
+      options.onPhase?.("measuring");
       options.onPlan({ size, time: await timePlan(config, setup) });
+    }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
     // Only the KL penalty needs the reference.

@@ -29,7 +29,7 @@ interface Counted {
 
 /** The first lines of a live view. */
 export interface PhaseView {
-  /** Adds a line below the header, to stay there. */
+  /** Writes a line about the whole run. */
   about(text: string): void;
   onPhase(phase: string): void;
   onActivity(activity: Activity): void;
@@ -57,7 +57,6 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   const live = createLive(io, () => `${duration(elapsed())}  ${doing()}`);
   const { bold, dim } = io.colors;
   const startedAt = performance.now();
-  const abouts: string[] = [];
   let phase = "";
   let count: (Count & Counted) | undefined;
   let activity: (Activity & { readonly since: number }) | undefined;
@@ -94,7 +93,7 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
     // A line of its own where it would not fit beside the rest.
     const fits = textColumns(`${doing()}  ${time}`) < (io.stderr.columns || 80);
     return [
-      ...[...(header === undefined ? [] : [header]), ...abouts].map(dim),
+      ...(header === undefined ? [] : [dim(header)]),
       ...(fits ? [`${now}  ${dim(time)}`] : [now, dim(time)]),
       ...more(),
     ];
@@ -106,9 +105,9 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
 
   return {
     about(text) {
-      abouts.push(text);
-      plain(text);
-      redraw();
+      // Above the view of a terminal, which would cut it off.
+      if (io.stderr.isTTY && !io.quiet) note(io, dim(text));
+      else plain(text);
     },
     onPhase(next) {
       phase = next;

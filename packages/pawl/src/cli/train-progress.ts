@@ -12,7 +12,7 @@ const MAIN = "rl";
 
 /** Shows the progress of training; its methods fit the callbacks of `trainRun`. */
 export interface TrainProgress {
-  /** Adds a line to the first ones. */
+  /** Writes a line about the whole run. */
   onAbout(text: string): void;
   onPhase(phase: string): void;
   onWarmStart(step: SftStep): void;
