@@ -12,7 +12,7 @@
  *     --prompt.history all --seed $seed --out runs/teacher-$seed; done
  * Then, on a machine with a GPU:
  *   pawl serve engine &
- *   pawl train --config recipes/alfworld-scratch.ts --engine http://127.0.0.1:8000
+ *   pawl train --recipe alfworld-scratch --engine http://127.0.0.1:8000
  */
 export const alfworldScratch = {
   env: { name: "alfworld", order: 0 },

@@ -8,7 +8,7 @@
  *   pawl rollout --env alfworld --env.order 0 --policy expert --policy.epsilon 0.3 --groups 1500 \
  *     --group-size 1 --step-limit 30 --prompt.style chat --seed 7 --out runs/teacher
  *   pawl serve engine &
- *   pawl train --config recipes/alfworld-smollm2.ts --engine http://127.0.0.1:8000
+ *   pawl train --recipe alfworld-smollm2 --engine http://127.0.0.1:8000
  */
 export default {
   env: { name: "alfworld", order: 0 },

@@ -2,7 +2,7 @@
  * The paper's settings for ALFWorld: GRPO with PaW, Qwen2.5-1.5B-Instruct (table 1, appendix A.1).
  *
  * Needs the games (`pawl env info alfworld`) and the model folder. At small scale, on a laptop:
- *   pawl train --config recipes/paper-alfworld.ts --model.start tiny --model.max-context 1536 \
+ *   pawl train --recipe paper-alfworld --model.start tiny --model.max-context 1536 \
  *     --prompt.style compact --max-tokens 24 --warm-start.episodes 200 --groups 2 --updates 3
  */
 export default {

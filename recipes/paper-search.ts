@@ -5,7 +5,7 @@
  * Needs the question files and a retriever (`docs/search-qa.md`; the paper's is E5, here
  * `--env.retriever dense --env.encoder FOLDER --env.prefixes e5`) and the model folder; without
  * `env.data` the made-up world is used. At small scale, on a laptop:
- *   pawl train --config recipes/paper-search.ts --model.start tiny --prompt.style compact \
+ *   pawl train --recipe paper-search --model.start tiny --prompt.style compact \
  *     --env.topk 1 --max-tokens 32 --warm-start.episodes 200 --groups 2 \
  *     --updates 3 --evaluation.splits valid_seen
  */

@@ -2,7 +2,7 @@
  * The paper's settings for WebShop: GRPO with PaW, Qwen2.5-1.5B-Instruct (table 1, appendix A.1).
  *
  * Needs the catalogue (`pawl env info webshop`) and the model folder. At small scale, on a laptop:
- *   pawl train --config recipes/paper-webshop.ts --model.start tiny --model.max-context 2048 \
+ *   pawl train --recipe paper-webshop --model.start tiny --model.max-context 2048 \
  *     --prompt.style compact --max-tokens 32 --warm-start.episodes 200 --groups 2 --updates 3
  */
 export default {

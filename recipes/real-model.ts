@@ -1,8 +1,7 @@
 /**
- * A pretrained chat model of some hundred million parameters learns the household world on a laptop:
- * low-rank adapters on frozen weights, episodes as conversations.
- *
- *   pawl train --config recipes/real-model.ts --model.start MODEL
+ * The default of `pawl train --model.start MODEL` in the household world (recipes/pretrained.ts):
+ * a pretrained chat model of some hundred million parameters learns on a laptop, as low-rank
+ * adapters on frozen weights, with episodes as conversations.
  *
  * docs/tutorials/real-model.md says where a model comes from, and what was seen.
  */
@@ -22,6 +21,7 @@ export default {
     sft: {
       epochs: 1,
       batch: 4,
+      observationWeight: 0,
       // Pretrained weights are changed gently; adapters take larger steps than whole weights would.
       optimizer: { learningRate: 1e-3, schedule: "cosine", warmup: 4 },
     },
@@ -31,6 +31,8 @@ export default {
   groupSize: 8,
   stepLimit: 20,
   maxTokens: 16,
+  // Nothing was gained by it (docs/results/observations.md).
+  paw: { loss: "off" },
   optimizer: { learningRate: 1e-4, schedule: "constant", warmup: 2 },
   gradients: { every: 0 },
   evaluation: { every: 6, splits: ["valid_unseen"], tasks: 32, temperature: 0.4 },

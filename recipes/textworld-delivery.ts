@@ -1,6 +1,6 @@
 /**
  * The made-up games of TextWorld's tw-simple family on two cores, from a short warm start to RL:
- * `pawl train --config recipes/textworld-delivery.ts`.
+ * `pawl train --recipe textworld-delivery`.
  *
  * The laptop recipe with its corrections: after so short a warm start the model often takes another
  * food than the one asked for, and RL alone learns little from groups in which every episode fails.

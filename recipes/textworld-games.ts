@@ -1,5 +1,5 @@
 /**
- * TextWorld's own games on two cores: `pawl train --config recipes/textworld-games.ts` with
+ * TextWorld's own games on two cores: `pawl train --recipe textworld-games` with
  * TEXTWORLD_GAMES (`pawl env info textworld` says how to make games).
  *
  * The only teacher is each game's walkthrough, which does not find its way back after a random

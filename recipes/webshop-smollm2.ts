@@ -7,7 +7,7 @@
  *   pawl rollout --env webshop --env.observations lines --env.limits.observation 3000 --policy expert \
  *     --groups 1200 --group-size 1 --step-limit 10 --prompt.style chat --seed 7 --out runs/shopper
  *   pawl serve engine &
- *   pawl train --config recipes/webshop-smollm2.ts --engine http://127.0.0.1:8000
+ *   pawl train --recipe webshop-smollm2 --engine http://127.0.0.1:8000
  * WEBSHOP_DATA names the folder of the official files.
  */
 import alfworld from "./alfworld-smollm2.js";

@@ -129,7 +129,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
           : model.weights.frozen("reference", reference!);
       return model.learner.forward(sequences, await chosen, wanted);
     },
-    forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
+    forwardBackward: (...given) => model.learner.forwardBackward(...given),
     optimStep: (params) => {
       model.router.evictAll();
       return model.learner.optimStep(params);

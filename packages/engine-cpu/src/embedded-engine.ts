@@ -14,14 +14,19 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
   const threads = options.threads ?? availableParallelism();
   const caller = startEngineThread("worker", { options, threads });
   let capabilities: Capabilities | undefined;
-  const typed = async <T>(method: keyof Core, ...args: readonly unknown[]) => {
-    const answer = (await caller.call(method, args)) as {
+  const called = async <T>(
+    method: keyof Core,
+    args: readonly unknown[],
+    onProgress?: (progress: unknown) => void,
+  ) => {
+    const answer = (await caller.call(method, args, [], onProgress)) as {
       readonly value: T;
       readonly capabilities: Capabilities;
     };
     capabilities = answer.capabilities;
     return answer.value;
   };
+  const typed = <T>(method: keyof Core, ...args: readonly unknown[]) => called<T>(method, args);
   try {
     await typed("capabilities");
   } catch (error) {
@@ -34,17 +39,15 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     },
     sample: (requests, options) => typed("sample", requests.map(plainRequest), options),
     forward: (sequences, options) => typed("forward", sequences.map(plainSequence), options),
-    forwardBackward: (sequences, objective) =>
-      typed(
-        "forwardBackward",
-        sequences.map((sequence) => ({
-          ...plainSequence(sequence),
-          inputs: Object.fromEntries(
-            Object.entries(sequence.inputs).map(([name, values]) => [name, numbers(values)]),
-          ),
-        })),
-        objective,
-      ),
+    forwardBackward: (sequences, objective, onTokens) => {
+      const plain = sequences.map((sequence) => ({
+        ...plainSequence(sequence),
+        inputs: Object.fromEntries(
+          Object.entries(sequence.inputs).map(([name, values]) => [name, numbers(values)]),
+        ),
+      }));
+      return called("forwardBackward", [plain, objective], (done) => onTokens?.(Number(done)));
+    },
     optimStep: (params) => typed("optimStep", params),
     discardGradients: () => typed("discardGradients"),
     snapshotReference: () => typed("snapshotReference"),

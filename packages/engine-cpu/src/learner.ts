@@ -69,6 +69,7 @@ export interface WeightLearner {
   forwardBackward(
     sequences: readonly TrainSequence[],
     objective: Objective,
+    onTokens?: (done: number) => void,
   ): Promise<BackwardResult>;
   optimStep(params: AdamParams): Promise<OptimResult>;
   discardGradients(): Promise<OptimResult>;
@@ -150,12 +151,19 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
     sequences: readonly TargetSequence[],
     work: Omit<Job, "microBatches">,
     toRun: (packed: PackedMicroBatch) => MicroBatchRun,
+    onTokens?: (done: number) => void,
   ) => {
+    let tokens = 0;
     const shares = packSequences(sequences.map(computedLength), packing);
     const busy = shares.flatMap((share, i) => {
       if (share.length === 0) return [];
       const packed = share.map((microBatch) => layOut(sequences, microBatch));
-      return [{ packed, result: replicas[i]!.run({ ...work, microBatches: packed.map(toRun) }) }];
+      const onDone = (at: number): void => {
+        tokens += packed[at]!.ids.length;
+        onTokens?.(tokens);
+      };
+      const job = { ...work, microBatches: packed.map(toRun) };
+      return [{ packed, result: replicas[i]!.run(job, onDone) }];
     });
     const done = await together(busy.map(({ result }) => result));
     return {
@@ -213,7 +221,7 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
         values: scored.get("value")?.[i],
       }));
     },
-    forwardBackward: async (sequences, objective) => {
+    forwardBackward: async (sequences, objective, onTokens) => {
       checkSequences(sequences, config);
       const read = quantitiesRead(objective);
       requireValueHead(read, hasValues);
@@ -238,6 +246,7 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
             );
           return { key, program, feeds };
         },
+        onTokens,
       );
       for (const { packed, columns } of microBatches) {
         loss += sumOfTargets(packed, columns.get("loss")!);

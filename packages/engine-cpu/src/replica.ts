@@ -48,7 +48,8 @@ export interface JobResult {
 }
 
 export interface Replica {
-  run(job: Job): Promise<JobResult>;
+  /** Tells which micro-batch is done; replicas in threads of their own are quick, and do not. */
+  run(job: Job, onDone?: (microBatch: number) => void): Promise<JobResult>;
   sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
   dispose(): Promise<void>;
 }
@@ -77,7 +78,7 @@ export function createReplica(
     actor: createGenerator(config, sessions, { maxCachedBytes }),
   };
   return {
-    run: async ({ microBatches, weights, weightNames, trained }) => {
+    run: async ({ microBatches, weights, weightNames, trained }, onDone) => {
       // Learning needs the memory, and the cached prefixes are no longer useful.
       if (weights.name === "policy") generators.policy.evictOlder(weights.version);
       const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
@@ -95,9 +96,10 @@ export function createReplica(
         into[gradientName(name)] = sum;
       }
       const results: Results[] = [];
-      for (const { key, program, feeds } of microBatches) {
+      for (const [at, { key, program, feeds }] of microBatches.entries()) {
         const compiled = await sessions.get(key, () => program);
         results.push(await compiled.run({ ...feeds, ...given }, into));
+        onDone?.(at);
       }
       return { results, gradients: gradients?.data };
     },

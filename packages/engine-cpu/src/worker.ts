@@ -16,10 +16,10 @@ const core = flushDenormals().then(() => createCore(options, threads));
 // The first call reports the error; until then it must not end the thread.
 core.catch(() => undefined);
 
-serve(threadPort(port), async (method, args) => {
+serve(threadPort(port), async (method, args, tell) => {
   const ready = await core;
   // The client is typed by the same interface, so the arguments are those of the method.
   const run = ready[method as keyof Core] as (...given: readonly unknown[]) => unknown;
-  const value = await run(...args);
+  const value = await (method === "forwardBackward" ? run(args[0], args[1], tell) : run(...args));
   return { result: { value, capabilities: ready.capabilities() } };
 });

@@ -7,6 +7,7 @@
  * while it is made). Runs record what they took (`memory.mib`), which is what counts.
  */
 
+import { totalmem } from "node:os";
 import type { ModelConfig } from "./weights/model-config.js";
 import { MAX_STORED_DECODE_BYTES } from "./weights/stored-weights.js";
 
@@ -46,4 +47,14 @@ export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeed
     train: FIXED + 5 * weights + stored + activations,
     lora: FIXED + weights + stored + 4 * adapters + activations,
   };
+}
+
+/** What weights, gradients and both moments of what is trained take: no setting makes it less. */
+export function leastMemory(parameters: number, trained: number): number {
+  return FIXED + FLOAT * (parameters + 3 * trained);
+}
+
+/** The memory of this machine, or of the container that it is. */
+export function memoryHere(): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 }

@@ -22,6 +22,7 @@ import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
+import { contradictions } from "./contradictions.js";
 import {
   checkpointRun,
   conductRun,
@@ -35,6 +36,8 @@ import {
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
+import { hasTimePlan, type TimePlan, timePlan } from "./plan.js";
+import { requireMemory, type SizePlan, sizePlan } from "./plan-memory.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
@@ -43,8 +46,16 @@ import { textsForRun } from "./world-text.js";
 
 /** Where to train, and callbacks. */
 export interface TrainOptions extends RunOptions {
-  readonly onPhase?: (phase: "tokenizer" | "model" | "warm start" | "rl") => void;
+  readonly onPhase?: (phase: "tokenizer" | "model" | "measuring" | "warm start" | "rl") => void;
   readonly onWarmStart?: (step: SftStep) => void;
+  /** Called once the model of a new run is open, unless it is one from scratch. */
+  readonly onPlan?: (plan: RunPlan) => void;
+}
+
+/** What a run will take, as far as it can be said beforehand. */
+export interface RunPlan {
+  readonly size?: SizePlan | undefined;
+  readonly time?: TimePlan | undefined;
 }
 
 /** What a run works with. */
@@ -62,12 +73,18 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     checkpoint === undefined
       ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
       : resumedStart(folder);
+  const size = sizePlan(start, config);
+  if (size !== undefined) requireMemory(size);
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   const { groups: groupsPerUpdate, track } = config;
   const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };
   await conductRun(run, watched, async (running) => {
     running.own({ dispose: async () => environment.close?.() });
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
+    if (options.onPlan !== undefined && checkpoint === undefined && !("preset" in start)) {
+      options.onPhase?.("measuring");
+      options.onPlan({ size, time: await timePlan(config, setup) });
+    }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
     // Only the KL penalty needs the reference.
@@ -95,6 +112,26 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     );
     return undefined;
   });
+}
+
+/** What a run would take: measured with its model, which is opened for that. */
+export async function planRun(config: TrainConfig): Promise<RunPlan> {
+  const start = await startOf(config);
+  const size = sizePlan(start, config);
+  if (size !== undefined) requireMemory(size);
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  try {
+    if ("preset" in start || !hasTimePlan(config, environment)) return { size };
+    const { engine, tokenizer } = await openModel({ start, engine: config.engine });
+    try {
+      const style = promptStyle(environment.prompt, config.prompt, tokenizer);
+      return { size, time: await timePlan(config, { environment, style, engine, tokenizer }) };
+    } finally {
+      await engine.dispose();
+    }
+  } finally {
+    await environment.close?.();
+  }
 }
 
 /** Opens the environment, and refuses a configuration that cannot work, or not as it was given. */
@@ -153,6 +190,7 @@ async function openSetup(
   });
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
   const notices = [
+    ...contradictions(config, tokenizer),
     conversationNotice(tokenizer, style),
     learnsObservations(config) ? observationEndNotice(tokenizer, style) : undefined,
   ];

@@ -174,9 +174,11 @@ export interface Engine {
     sequences: readonly TargetSequence[],
     options?: ForwardOptions,
   ): Promise<readonly ForwardResult[]>;
+  /** `onTokens` is told how many tokens are computed, by an engine that can tell. */
   forwardBackward(
     sequences: readonly TrainSequence[],
     objective: Objective,
+    onTokens?: (done: number) => void,
   ): Promise<BackwardResult>;
   /**
    * Applies the accumulated gradient and clears it. NaN or infinity is an error that leaves the

@@ -1,4 +1,7 @@
-/** Calls to a worker thread or a process of ours: one message per call, one per answer. */
+/**
+ * Calls to a worker thread or a process of ours: one message per call, one per answer, and before it
+ * any number that say how far it is.
+ */
 import { join } from "node:path";
 import { UserError } from "../errors.js";
 import { packageFolder } from "../version.js";
@@ -15,6 +18,8 @@ interface Call {
 interface Reply {
   /** The id of the call. */
   readonly id: number;
+  /** How far the call is: there is more to come. */
+  readonly progress?: unknown;
   readonly result?: unknown;
   readonly error?: {
     readonly message: string;
@@ -26,7 +31,12 @@ interface Reply {
 
 /** The calling side. */
 export interface Caller {
-  call(method: string, args: readonly unknown[], moved?: Moved): Promise<unknown>;
+  call(
+    method: string,
+    args: readonly unknown[],
+    moved?: Moved,
+    onProgress?: (progress: unknown) => void,
+  ): Promise<unknown>;
   /** Whether the other side has ended, so that all calls fail. */
   readonly ended: boolean;
   end(): Promise<void>;
@@ -43,18 +53,24 @@ export interface Callee {
 /** Makes the errors that are shown to the user. */
 export type Fail = (message: string, options?: ErrorOptions) => Error;
 
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  readonly onProgress: ((progress: unknown) => void) | undefined;
+}
+
 /** The calling side of a callee, and what to tell it: an answer has come, or there will be none. */
 export function createCaller(callee: Callee, fail: Fail) {
-  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  const waiting = new Map<number, Waiting>();
   let ended: Error | undefined;
   let lastId = 0;
   const caller: Caller = {
-    call: (method, args, moved = []) => {
+    call: (method, args, moved = [], onProgress) => {
       if (ended !== undefined) return Promise.reject(ended);
       lastId += 1;
       const id = lastId;
       const answer = new Promise<unknown>((resolve, reject) => {
-        waiting.set(id, { resolve, reject });
+        waiting.set(id, { resolve, reject, onProgress });
       });
       callee.work(true);
       callee.send({ id, method, args } satisfies Call, moved);
@@ -68,8 +84,12 @@ export function createCaller(callee: Callee, fail: Fail) {
   return {
     caller,
     answered(message: unknown): void {
-      const { id, result, error } = message as Reply;
+      const { id, progress, result, error } = message as Reply;
       const call = waiting.get(id);
+      if (progress !== undefined) {
+        call?.onProgress?.(progress);
+        return;
+      }
       waiting.delete(id);
       if (waiting.size === 0) callee.work(false);
       if (error === undefined) call?.resolve(result);
@@ -99,14 +119,20 @@ export interface Port {
 /** The answering side: executes one call after another. */
 export function serve(
   port: Port,
-  perform: (method: string, args: readonly unknown[]) => Promise<Answer>,
+  perform: (
+    method: string,
+    args: readonly unknown[],
+    tell: (progress: unknown) => void,
+  ) => Promise<Answer>,
 ): void {
   let queue: Promise<void> = Promise.resolve();
   port.onMessage((message) => {
     const { id, method, args } = message as Call;
     queue = queue.then(async () => {
       try {
-        const { result, moved = [] } = await perform(method, args);
+        const { result, moved = [] } = await perform(method, args, (progress) =>
+          port.send({ id, progress } satisfies Reply, []),
+        );
         port.send({ id, result } satisfies Reply, moved);
       } catch (error) {
         port.send(failure(id, error), []);

@@ -35,7 +35,10 @@ export interface LearnOptions {
    * from those of the weights that learn says how far the policy has moved, and is no mismatch.
    */
   readonly stale?: boolean;
-  /** Called after every mini-batch with the tokens learnt so far, and all of the update's. */
+  /**
+   * Called after every mini-batch, and within it by an engine that can tell, with the tokens learnt
+   * so far and all of the update's.
+   */
   readonly onBatch?: (tokens: number, all: number) => void;
 }
 
@@ -69,7 +72,10 @@ export async function learn(
   const allTokens = batches.reduce((total, batch) => total + lengthOf(batch), 0);
   options.onBatch?.(0, allTokens);
   for (const [index, batch] of batches.entries()) {
-    const pass = await engine.forwardBackward(batch, options.objective);
+    const most = lengthOf(batch);
+    const pass = await engine.forwardBackward(batch, options.objective, (done) =>
+      options.onBatch?.(tokens + Math.min(done, most), allTokens),
+    );
     add(sums, pass);
     // Without a separate sampler only the first batch counts: it is learnt with the weights that
     // sampled it.
@@ -85,7 +91,7 @@ export async function learn(
     rate = learningRate(options.optimizer, step, options.stepsInAll);
     const result = await engine.optimStep({ ...options.optimizer, learningRate: rate });
     gradNorm += result.gradNorm / batches.length;
-    tokens += lengthOf(batch);
+    tokens += most;
     options.onBatch?.(tokens, allTokens);
   }
   // Each mini-batch's loss is an unbiased estimate of the update's, so the update's is their mean.

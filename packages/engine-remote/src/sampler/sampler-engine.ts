@@ -92,7 +92,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
       return sampler.sample(requests);
     },
     forward: async (sequences, wanted) => engine.forward(sequences, wanted),
-    forwardBackward: async (sequences, objective) => engine.forwardBackward(sequences, objective),
+    forwardBackward: async (...given) => engine.forwardBackward(...given),
     async optimStep(params) {
       present = undefined;
       return engine.optimStep(params);

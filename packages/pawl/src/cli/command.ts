@@ -78,13 +78,19 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
   /** Lower-priority settings; may reject some of the given ones. */
-  base?(given: Given): Base | undefined;
+  base?(given: Given): Base | undefined | Promise<Base | undefined>;
   /** Whether `--dry-run` is a setting of its own, which does more than check. */
   readonly ownDryRun?: boolean;
   /** Settings that have an effect only with others, for help. */
   applies?(): readonly Applies<never>[];
-  /** Refuses what cannot work, without starting it; says what would be done. For `--dry-run`. */
-  check?(config: z.output<Schema>, how: Pick<Call<z.output<Schema>>, "given" | "placeOf">): string;
+  /**
+   * Refuses what cannot work, without starting it; says what would be done, and in further lines what
+   * it would take. For `--dry-run`.
+   */
+  check?(
+    config: z.output<Schema>,
+    how: Pick<Call<z.output<Schema>>, "given" | "placeOf">,
+  ): string | Promise<string>;
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

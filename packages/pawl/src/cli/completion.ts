@@ -102,7 +102,7 @@ function afterCommand(command: Command, before: readonly string[]): string[] {
     ...(/RUN|MODEL/.test(command.positionals ?? "") ? runFolders() : []),
     ...(command.takesEnv && !named ? environments(settings) : []),
     ...settings.map(short),
-    ...["--config", "--plugin", "--trust", "--help", "--print-config", "--quiet"],
+    ...["--config", "--recipe", "--plugin", "--trust", "--help", "--print-config", "--quiet"],
     ...(command.check === undefined ? [] : ["--dry-run"]),
   ];
 }

@@ -4,6 +4,7 @@ import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { ConfigLayer } from "@pawl/core/config/resolve.js";
 import { coerce } from "@pawl/core/config/settings.js";
+import { valueAt } from "@pawl/core/config/settings-tree.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
@@ -11,7 +12,9 @@ import { settingsOfModel } from "@pawl/training/saved-model.js";
 import { agentSettings } from "@pawl/training/train-agent.js";
 import { simulator } from "@pawl/worldmodel/simulator-kind.js";
 import { common } from "../../../../recipes/laptop.js";
+import { pretrained, RANK, type ScratchRecipe } from "../../../../recipes/pretrained.js";
 import { quick } from "../../../../recipes/quick.js";
+import { isChatModel } from "./chat-model.js";
 import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
 import { envNameOf } from "./env-options.js";
@@ -20,15 +23,38 @@ import { ownedRecipe } from "./owned-recipe.js";
 import { simulatorRecipe } from "./simulator-recipe.js";
 import { DEFAULT_WORLD } from "./worlds.js";
 
-/** The recipe of the given environment; a file is a complete description and replaces it. */
-export function defaultRecipe({ peek, file }: Given): Base | undefined {
-  return file === undefined ? recipeOf(envNameOf(peek), peek) : undefined;
+/** The recipe for the given environment and model; a file is a complete description and replaces it. */
+export async function defaultRecipe(given: Given): Promise<Base | undefined> {
+  const { peek, file } = given;
+  if (file !== undefined) return undefined;
+  const recipe = (await isChatModel(peek("model.start"))) ? pretrainedRecipe : recipeOf;
+  return recipeOfStart(given, recipe) ?? recipe(envNameOf(peek), peek);
 }
 
-/** The recipe of an environment by name, including a user's own. */
+/** The recipe of an environment for a pretrained chat model. */
+export function pretrainedRecipe(name: string, peek: Peek): Base {
+  if (name === simulator.name) return inSimulator(peek, pretrainedRecipe);
+  const scratch = recipeOf(name, peek);
+  // An agent's is for such models.
+  if (valueAt(scratch.content, ["prompt", "style"]) === "chat") return scratch;
+  const server = (peek("engine.address") ?? "embedded") !== "embedded";
+  const rank = Number(peek("engine.loraRank") ?? (server ? 0 : RANK));
+  const loraRank = Number.isInteger(rank) ? rank : 0;
+  const content = pretrained(scratch.content as unknown as ScratchRecipe, { server, loraRank });
+  return { path: PRETRAINED, content, file: "instead" };
+}
+
+/** The name under which a run records it. */
+export const PRETRAINED = "recipes/pretrained.ts";
+
+const inSimulator = (peek: Peek, recipe: (world: string, peek: Peek) => Base): Base => ({
+  ...simulatorRecipe(peek, (world) => recipe(world, peek).content),
+  file: "instead",
+});
+
+/** The recipe of an environment by name, including a user's own, for a model from scratch. */
 export function recipeOf(name: string, peek: Peek): Base {
-  if (name === simulator.name)
-    return { ...simulatorRecipe(peek, (world) => recipeOf(world, peek).content), file: "instead" };
+  if (name === simulator.name) return inSimulator(peek, recipeOf);
   const own = ownedRecipe(name, (variable) => hasFiles(peek, variable));
   return { ...(own ?? ownRecipe(name, peek)), file: "instead" };
 }
@@ -43,22 +69,24 @@ function hasFiles(peek: Peek, variable: string): boolean {
  * The recipe for a model that comes from a run: its environment, prompt and limits are the run's,
  * and it is not warm-started again. Undefined for other models, and where --env names another world.
  */
-export function recipeOfStart(given: Given): Base | undefined {
+function recipeOfStart(given: Given, recipe: typeof recipeOf): Base | undefined {
   const start = given.peek("model.start");
-  if (given.file !== undefined || start === undefined || isWithoutRun(start)) return undefined;
+  if (start === undefined || isWithoutRun(start)) return undefined;
   const config = settingsOfModel(start);
   const name = String(config?.env.name);
   if (config === undefined || (given.peek("env.name") ?? name) !== name) return undefined;
-  const { stepLimit: _, warmStart, ...recipe } = recipeOf(name, given.peek).content;
+  const engine = engineOfRun(config.engine, given);
+  const peek: Peek = (path) =>
+    given.peek(path) ?? (path === "engine.loraRank" ? String(engine.loraRank) : undefined);
+  const { stepLimit: _, warmStart, ...rest } = recipe(name, peek).content;
   const { env, prompt, maxTokens, stepLimit, evaluation } = config;
   return {
     path: `the run of ${start}`,
     file: "instead",
     content: {
-      ...recipe,
+      ...rest,
       warmStart: { ...(warmStart as object), episodes: 0 },
-      ...{ env, prompt, maxTokens, evaluation },
-      engine: engineOfRun(config.engine, given),
+      ...{ env, prompt, maxTokens, evaluation, engine },
       ...(stepLimit !== undefined && { stepLimit }),
     },
   };

@@ -27,6 +27,7 @@ import { loadCommandWorlds } from "./command-worlds.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, note, print } from "./io.js";
+import { namedRecipe } from "./named-recipe.js";
 
 /** Runs one command line and returns its exit code. */
 export async function main(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
@@ -51,9 +52,11 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   const globals = takeGlobals(rest, command);
   const { configPath } = globals;
   const file =
-    configPath === undefined
-      ? undefined
-      : { path: configPath, content: await readConfigFile(configPath) };
+    globals.recipe !== undefined
+      ? await namedRecipe(globals.recipe, configPath)
+      : configPath === undefined
+        ? undefined
+        : { path: configPath, content: await readConfigFile(configPath) };
   const trusted = globals.trusted.map(sealedManifest);
   const named = [
     globals.args,
@@ -75,7 +78,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
 /** Reads the settings of a command and runs it. */
 async function runCommand(
   command: Command,
-  { paths, help, quiet, printConfig, dryRun, args: given }: Globals,
+  { paths, help, quiet, printConfig, dryRun, args: given, recipe }: Globals,
   {
     line,
     file: read,
@@ -93,7 +96,7 @@ async function runCommand(
   );
   await loadCommandWorlds(command, [flagArgs, file?.content], runsNamedIn(flagArgs, file));
   const files = file === undefined ? [] : [file];
-  const base = command.base?.({ peek: peekInto(flagArgs, files), file });
+  const base = await command.base?.({ peek: peekInto(flagArgs, files), file });
   const layers =
     base !== undefined && (file === undefined || base.file === "over") ? [base, ...files] : files;
   const peek = peekInto(flagArgs, layers);
@@ -123,7 +126,8 @@ async function runCommand(
   };
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config, how)}. Nothing was started.`);
+    const [says, ...more] = (await command.check(config, how)).split("\n");
+    for (const text of [`${says}. Nothing was started.`, ...more]) print(io, text);
     return exitCodes.done;
   }
   const context = {
@@ -132,7 +136,7 @@ async function runCommand(
     line,
     recipe: layers[0]?.path,
     flags: [
-      ...(file === undefined ? [] : ["--config"]),
+      ...(file === undefined ? [] : [recipe === undefined ? "--config" : "--recipe"]),
       ...flags.map(({ setting }) => flagOf(setting.path)),
     ],
     ...how,
@@ -157,7 +161,7 @@ async function helpAbout(words: readonly string[], io: Io): Promise<string> {
   const peek = () => undefined;
   return commandHelp(command, peek, io, {
     topic,
-    layers: [command.base?.({ peek, file: undefined }) ?? []].flat(),
+    layers: [(await command.base?.({ peek, file: undefined })) ?? []].flat(),
   });
 }
 
@@ -196,6 +200,8 @@ function unknownCommand(args: readonly string[]): ConfigError {
 /** The options that every command has, and the rest of the line. */
 interface Globals {
   readonly configPath: string | undefined;
+  /** A recipe of this package, in the place of a file. */
+  readonly recipe: string | undefined;
   /** Plugins. */
   readonly paths: readonly string[];
   /** Runs whose settings count as given. */
@@ -208,9 +214,16 @@ interface Globals {
   readonly args: readonly string[];
 }
 
+/** What the options that take something else than a file expect. */
+const EXPECTED: Readonly<Record<string, string>> = {
+  "--recipe": "the name of a recipe",
+  "--trust": "a run folder",
+};
+
 /** Takes the options that every command has off the line. */
 function takeGlobals(line: readonly string[], { ownDryRun }: Command): Globals {
   let configPath: string | undefined;
+  let recipe: string | undefined;
   let help: string | undefined;
   let quiet = false;
   let printConfig = false;
@@ -220,7 +233,8 @@ function takeGlobals(line: readonly string[], { ownDryRun }: Command): Globals {
   const args: string[] = [];
   for (let i = 0; i < line.length; i++) {
     const arg = line[i]!;
-    const [flag, attached] = /^(--config|--plugin|--trust)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
+    const [flag, attached] =
+      /^(--config|--recipe|--plugin|--trust)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
     if (arg === "--") {
       args.push(...line.slice(i));
       break;
@@ -237,19 +251,20 @@ function takeGlobals(line: readonly string[], { ownDryRun }: Command): Globals {
     else {
       const path = attached ?? line[++i];
       if (path === undefined || path === "")
-        throw new ConfigError(`${flag}: expected a ${flag === "--trust" ? "run folder" : "file"}`);
+        throw new ConfigError(`${flag}: expected ${EXPECTED[flag] ?? "a file"}`);
       if (flag === "--config") configPath = path;
+      else if (flag === "--recipe") recipe = path;
       else if (flag === "--trust") trusted.push(path);
       else paths.push(path);
     }
   }
-  return { configPath, paths, trusted, help, quiet, printConfig, dryRun, args };
+  return { configPath, recipe, paths, trusted, help, quiet, printConfig, dryRun, args };
 }
 
 /** Looks up a setting on the raw command line, then in the raw layers, last one first. */
 function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
   return (path) => {
-    const flags = [`--${path}`, `--${shortOf(path)}`];
+    const flags = [`--${path}`, flagOf(path.split(".")), `--${shortOf(path)}`];
     for (const [i, arg] of args.entries()) {
       if (flags.includes(arg)) {
         // A flag without a value means true.

@@ -200,6 +200,7 @@ type Row = readonly [usage: string, text: string];
 /** What commands take besides their own settings. */
 const GLOBAL: readonly Row[] = [
   ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"],
+  ["--recipe NAME", "read settings from recipes/NAME.ts of this package, from anywhere"],
   ["--plugin FILE", "load a module with environments, losses, … of your own; repeatable"],
   ["--trust RUN", "use the programs, addresses and keys that this run names; repeatable"],
   ["--print-config", "print all settings as a file for --config, and do nothing else"],

@@ -1,9 +1,8 @@
-import { totalmem } from "node:os";
 import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { isPreset, type PresetName, presetConfig } from "@pawl/engine-cpu/init.js";
 import { describeFetched } from "@pawl/models/fetch-model.js";
 import { folderFacts, type ModelFacts } from "@pawl/models/model-facts.js";
-import { ASSUMED, memoryNeeds } from "@pawl/models/model-memory.js";
+import { ASSUMED, memoryHere, memoryNeeds } from "@pawl/models/model-memory.js";
 import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { type EngineChoice, engineChoice, engineFor } from "@pawl/training/engine-choice.js";
 import { openEngine } from "@pawl/training/engines.js";
@@ -98,7 +97,7 @@ function chatOf({ hasChatTemplate, chatTemplate }: NonNullable<ModelFacts["token
 }
 
 function printMemory(needs: ReturnType<typeof memoryNeeds>, io: Io): void {
-  const here = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  const here = memoryHere();
   const fits = (bytes: number) =>
     `about ${size(bytes)}${bytes > here ? io.colors.red(`, more than the ${size(here)} here`) : ""}`;
   const { rows, tokens, rank } = ASSUMED;

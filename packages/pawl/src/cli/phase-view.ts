@@ -29,6 +29,8 @@ interface Counted {
 
 /** The first lines of a live view. */
 export interface PhaseView {
+  /** Writes a line about the whole run. */
+  about(text: string): void;
   onPhase(phase: string): void;
   onActivity(activity: Activity): void;
   onCount(count: Count): void;
@@ -102,6 +104,11 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   const redraw = (): void => live.draw(lines);
 
   return {
+    about(text) {
+      // Above the view of a terminal, which would cut it off.
+      if (io.stderr.isTTY && !io.quiet) note(io, dim(text));
+      else plain(text);
+    },
     onPhase(next) {
       phase = next;
       count = undefined;

@@ -1,13 +1,13 @@
 /** The recipe of a run, to show what is its own. */
 import { resolveConfig } from "@pawl/core/config/resolve.js";
-import { differences } from "@pawl/core/config/settings-tree.js";
+import { differences, valueAt } from "@pawl/core/config/settings-tree.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
 import type { Manifest } from "@pawl/core/runs/manifest.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import { trainConfig } from "@pawl/training/config.js";
 import type { Recipe } from "@pawl/ui/report/setting-rows.js";
-import { quickRecipe, recipeOf } from "./default-recipe.js";
+import { PRETRAINED, pretrainedRecipe, quickRecipe, recipeOf } from "./default-recipe.js";
 import { DEFAULT_WORLD } from "./worlds.js";
 
 /**
@@ -18,9 +18,16 @@ export function runRecipe({ kind, config, recipe: recorded }: Manifest): Recipe 
   const { name, data } = (config.env ?? {}) as Readonly<Record<string, unknown>>;
   if (kind !== "train" || typeof name !== "string") return undefined;
   try {
+    const known: Readonly<Record<string, unknown>> = {
+      "env.data": data,
+      "engine.address": valueAt(config, ["engine", "address"]),
+      "engine.loraRank": valueAt(config, ["engine", "loraRank"]),
+    };
     const peek = (path: string): string | undefined =>
-      path === "env.data" && typeof data === "string" ? data : undefined;
-    const usual = recipeOf(name, peek);
+      typeof known[path] === "string" || typeof known[path] === "number"
+        ? String(known[path])
+        : undefined;
+    const usual = recorded === PRETRAINED ? pretrainedRecipe(name, peek) : recipeOf(name, peek);
     const short = name === DEFAULT_WORLD ? quickRecipe({ peek, file: undefined }) : usual;
     const bases =
       recorded === undefined ? [usual, short] : [recorded === short.path ? short : usual];

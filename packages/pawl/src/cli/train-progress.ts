@@ -12,6 +12,8 @@ const MAIN = "rl";
 
 /** Shows the progress of training; its methods fit the callbacks of `trainRun`. */
 export interface TrainProgress {
+  /** Writes a line about the whole run. */
+  onAbout(text: string): void;
   onPhase(phase: string): void;
   onWarmStart(step: SftStep): void;
   onMetrics(line: MetricsLine): void;
@@ -84,6 +86,7 @@ export function trainProgress(
   };
 
   return {
+    onAbout: view.about,
     onPhase(phase) {
       view.onPhase(phase);
       // A run without a checkpoint is warm-started and evaluated again.

@@ -1,15 +1,18 @@
+import { existsSync } from "node:fs";
 import { defaultRunFolder, openRun } from "@pawl/core/runs/run-folder.js";
+import { isPreset } from "@pawl/engine-cpu/init.js";
 import { settingConditions } from "@pawl/training/applies.js";
 import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { resumeChanges } from "@pawl/training/resume.js";
-import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js";
+import { checkTraining, checkTrainResume, planRun, trainRun } from "@pawl/training/run.js";
 import { z } from "zod";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { defaultRecipe, quickRecipe } from "./default-recipe.js";
 import { envKindOf } from "./env-options.js";
 import { runHeader } from "./phase-view.js";
+import { planLines } from "./plan-lines.js";
 import {
   checkRunFolder,
   recordRun,
@@ -26,19 +29,19 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   worlds: "named",
   details:
-    "Uses the recipe of the environment (recipes/) unless --config gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
+    "Uses the recipe of the environment (recipes/), for a pretrained chat model recipes/pretrained.ts, unless --config or\n--recipe gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
   takesAgent: true,
   common: [
     ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],
     ...["optimizer.learningRate", "advantage.name", "paw.loss", "evaluation.every", "seed"],
     ...["out", "resume", "json"],
   ],
-  base(given) {
+  async base(given) {
     const { peek } = given;
     if (peek("quick") === "true") return quickRecipe(given);
     const resume = peek("resume");
     if (resume !== undefined) return settingsOfRun(resume, trainConfigOf, given);
-    return recipeOfStart(given) ?? defaultRecipe(given);
+    return defaultRecipe(given);
   },
   options: (peek) =>
     trainConfig(envKindOf(peek)).extend({
@@ -59,6 +62,7 @@ export const train = defineCommand({
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
     ["pawl train --env webshop", "another world, with its own recipe"],
+    ["pawl train --model.start FILE.gguf", "a pretrained chat model, as conversations"],
     [
       "pawl train --agent ./agent.ts --model.start FILE.gguf",
       "train your own agent's model (docs/tutorials/own-agent.md)",
@@ -73,7 +77,7 @@ export const train = defineCommand({
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
   applies: settingConditions,
-  check(config, how) {
+  async check(config, how) {
     const { out, resume, forceUnlock, quick: _, agent, json: __, ...rest } = config;
     refuseAgentInFile(agent);
     const settings = rest as TrainConfig;
@@ -82,7 +86,12 @@ export const train = defineCommand({
     checkRunFolder({ out, resume, forceUnlock }, (run) =>
       checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf: how.placeOf }),
     );
-    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
+    const says = `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
+    // A server is not asked and a model of the hub not fetched for that; one from scratch is small.
+    const isHere =
+      settings.engine.address === "embedded" && !isPreset(model.start) && existsSync(model.start);
+    if (resume !== undefined || !isHere) return says;
+    return [says, ...planLines(await planRun(settings), updates)].join("\n");
   },
   async run({ config, recipe, given, placeOf, io, signal }) {
     const { out, resume, forceUnlock, quick: _, agent, json, ...rest } = config;
@@ -102,9 +111,11 @@ export const train = defineCommand({
       header,
       ...(resumed && { earlier: () => openRun(folder, () => undefined).metrics() }),
     });
+    if (!resumed && recipe !== undefined) progress.onAbout(`settings: ${recipe}`);
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
         ...{ folder, resume: resumed, forceUnlock, recipe, given, placeOf, signal, onProblem },
+        onPlan: (plan) => planLines(plan, settings.updates).forEach(progress.onAbout),
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -1,0 +1,45 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
+import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { requireMemory, sizePlan } from "./plan-memory.js";
+import { tinyConfig } from "./testing.js";
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-plan-"));
+beforeAll(async () => {
+  const { metadata, tensors } = tinyModel();
+  writeGguf(join(folder, "tiny.gguf"), metadata, tensors);
+  await writeGgufModel(await readGgufModel(openGguf(join(folder, "tiny.gguf"))), folder);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+it("counts what is trained, and estimates the memory for it", () => {
+  const start = { folder, tokenizer: folder };
+  const all = sizePlan(start, tinyConfig())!;
+  expect(all.trained).toBe(all.parameters);
+  // Seven projections a layer, in 2 layers of width 8: queries and outputs 8 wide, keys and values
+  // 4, the MLP 12; 4 numbers for each row and column.
+  const adapters = 2 * 4 * (2 * (8 + 8) + 2 * (8 + 4) + 3 * (8 + 12));
+  const lora = sizePlan(start, tinyConfig({ engine: { loraRank: 4 } }))!;
+  expect(lora).toMatchObject({ parameters: all.parameters, trained: adapters });
+  const some = tinyConfig({ engine: { loraRank: 4, loraTargets: ["q_proj"] } });
+  expect(sizePlan(start, some)!.trained).toBe(2 * 4 * (8 + 8));
+  expect(
+    sizePlan(start, tinyConfig({ engine: { address: "http://127.0.0.1:9" } })),
+  ).toBeUndefined();
+  expect(sizePlan({ folder: tmpdir(), tokenizer: "" }, tinyConfig())).toBeUndefined();
+});
+
+it("refuses what cannot fit, with what would", () => {
+  const sizes = (parameters: number, trained: number, here: number) => () =>
+    requireMemory({ parameters, trained, adapters: trained < parameters, here, memory: here });
+  expect(sizes(1.5e9, 1.5e9, 16e9)).toThrow(
+    /training 1500 of 1500 million parameters takes at least 24.3 GB of memory, and there are 16.0 GB here: train adapters \(--engine.lora-rank 16\), take a smaller model, or train on an engine server/,
+  );
+  expect(sizes(7e9, 7e9, 16e9)).toThrow(/here: take a smaller model/);
+  expect(sizes(7e9, 4e7, 16e9)).toThrow(/here: take a smaller model/);
+  expect(sizes(1.5e9, 2e7, 16e9)).not.toThrow();
+});
