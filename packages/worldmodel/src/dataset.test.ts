@@ -61,7 +61,9 @@ describe("a data set", () => {
   it("rejects what is not a data set", () => {
     const problems = createProblems();
     expect(() => readDataSets(["nowhere"], problems)).toThrow(/nowhere does not exist/);
-    expect(() => readDataSets(["recipes"], problems)).toThrow(/expected train.jsonl and test.jsonl/);
+    expect(() => readDataSets(["recipes"], problems)).toThrow(
+      /expected train.jsonl and test.jsonl/,
+    );
     const empty = join(folder(), "empty.jsonl");
     writeFileSync(empty, "");
     expect(() => readDataSets([empty], problems)).toThrow(/no trajectory could be read/);
