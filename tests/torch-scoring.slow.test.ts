@@ -66,9 +66,10 @@ describe.skipIf(absent)("a reference on the PyTorch server", () => {
     const [first, one, second, two] = await Promise.all([score(), sample(1), score(), sample(2)]);
     expect([first, second]).toEqual([alone, alone]);
     // Samples may share a forward pass, and sums are rounded differently there.
-    const rounded = ({ logprobs, ...sampled }: Sample) => ({
+    const rounded = ({ logprobs, sampledLogprobs, ...sampled }: Sample) => ({
       ...sampled,
       logprobs: logprobs.map(close),
+      sampledLogprobs: sampledLogprobs?.map(close),
     });
     expect([one, two].flat(2)).toEqual(drawn.flat(2).map(rounded));
     await engine.dispose();
