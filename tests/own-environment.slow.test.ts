@@ -57,8 +57,7 @@ const fileOf = ({ text }: Block): string | undefined => /^(?:#|\/\/) (\S+\.\w+)\
 const prints: readonly (readonly [start: string, ...printed: readonly RegExp[]])[] = [
   ["npm install pawl", /wrote guess\.ts/, /✓ carries out every admissible action/],
   ["node --test", /# fail 0/],
-  ["npx pawl play", /guess 8/, /Higher\.|Lower\.|Right!/],
-  ["npx pawl eval --plugin", /^all +50 /m],
+  ["npx pawl play", /guess 8/, /Higher\.|Lower\.|Right!/, /^all +50 /m],
   ["npx pawl train --config", /recorded to runs\/guess/],
   [
     "npx pawl eval --checkpoint",
