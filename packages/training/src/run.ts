@@ -10,6 +10,7 @@ import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { conversationNotice } from "@pawl/core/text/conversation.js";
 import { observationEndNotice, responseEndId } from "@pawl/core/text/encode.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
+import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { type Critic, hasCritic, hasOwnCritic } from "@pawl/core/train/critic.js";
 import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
@@ -56,6 +57,8 @@ export interface TrainOptions extends RunOptions {
 export interface RunPlan {
   readonly size?: SizePlan | undefined;
   readonly time?: TimePlan | undefined;
+  /** Settings that contradict what the model is, where the run does not say so itself. */
+  readonly contradictions?: readonly string[];
 }
 
 /** What a run works with. */
@@ -119,13 +122,18 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
   const start = await startOf(config);
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
+  if (!("folder" in start)) return { size };
+  const plan = {
+    size,
+    contradictions: contradictions(config, await loadTokenizer(start.tokenizer)),
+  };
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   try {
-    if ("preset" in start || !hasTimePlan(config, environment)) return { size };
+    if (!hasTimePlan(config, environment)) return plan;
     const { engine, tokenizer } = await openModel({ start, engine: config.engine });
     try {
       const style = promptStyle(environment.prompt, config.prompt, tokenizer);
-      return { size, time: await timePlan(config, { environment, style, engine, tokenizer }) };
+      return { ...plan, time: await timePlan(config, { environment, style, engine, tokenizer }) };
     } finally {
       await engine.dispose();
     }

@@ -6,9 +6,13 @@ import type { RunPlan } from "@pawl/training/run.js";
 import { number } from "./format.js";
 
 /** All that can be said. */
-export const planLines = ({ size, time }: RunPlan, updates: number): readonly string[] => [
+export const planLines = (
+  { size, time, contradictions = [] }: RunPlan,
+  updates: number,
+): readonly string[] => [
   ...(size === undefined ? [] : [sizeLine(size)]),
   ...(time === undefined ? [] : timeLines(time, updates)),
+  ...contradictions.map((line) => `warning: ${line}`),
 ];
 
 /** What is trained, and the memory for it. */

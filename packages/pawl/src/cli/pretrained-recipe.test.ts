@@ -117,6 +117,8 @@ it("--dry-run says what a pretrained model will take", async () => {
       /minutes: imitation .*, 6 × .* for updates, evaluation .* \(measured now/,
     ),
   ]);
+  const odd = await runCli([...args, "--prompt.style", "compact", "--paw.loss", "ce"]);
+  expect(odd.stdout).toMatch(/^warning: prompt\.style compact: .*\nwarning: paw\.loss ce: /m);
 });
 
 it("a model without chat template, and a file, are not taken for one", async () => {
