@@ -63,7 +63,10 @@ describe("a damaged lock", () => {
   const damages: readonly (readonly [string, (text: string) => string])[] = [
     ["is empty", () => ""],
     ["is cut off", (text) => text.slice(0, 30)],
-    ["names another process, by a flipped bit", (text) => text.replace(/"pid":\d/, '"pid":9')],
+    [
+      "names another process, by a flipped bit",
+      (text) => text.replace(/"pid":(\d)/, (_, digit) => `"pid":${digit === "9" ? 8 : 9}`),
+    ],
     ["is of another host, by a flipped bit", (text) => text.replace(/"host":"./, '"host":"~')],
   ];
 
