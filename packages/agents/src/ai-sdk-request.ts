@@ -22,16 +22,14 @@ export function requestOf(
 ): { readonly request: ChatRequest; readonly warnings: ModelWarning[] } {
   const { prompt, maxOutputTokens, temperature, topP, topK, seed, stopSequences } = call;
   const { tools = [], toolChoice } = call;
-  if (toolChoice?.type === "required" || toolChoice?.type === "tool")
-    throw new SessionError(
-      `toolChoice ${toolChoice.type}: the model cannot be made to call a tool; expected auto or none`,
-    );
   const offered = toolChoice?.type === "none" ? [] : tools.map(toolOf);
   const sampling = { temperature, topP, topK, seed };
   return {
     request: {
       messages: prompt.flatMap(messagesOf),
       ...(offered.length > 0 && { tools: offered }),
+      ...(toolChoice?.type === "required" && { toolChoice: "required" as const }),
+      ...(toolChoice?.type === "tool" && { toolChoice: { tool: toolChoice.toolName } }),
       ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens }),
       ...(stopSequences !== undefined && { stop: stopSequences }),
       ...(given(sampling) as Pick<ChatRequest, keyof typeof sampling>),

@@ -16,7 +16,10 @@ export interface ModelCall {
   readonly responseFormat?: { readonly type: "text" | "json" } | undefined;
   readonly seed?: number | undefined;
   readonly tools?: readonly ModelTool[] | undefined;
-  readonly toolChoice?: { readonly type: "auto" | "none" | "required" | "tool" } | undefined;
+  readonly toolChoice?:
+    | { readonly type: "auto" | "none" | "required" }
+    | { readonly type: "tool"; readonly toolName: string }
+    | undefined;
   readonly abortSignal?: AbortSignal | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Chat as agents' clients speak it: messages and tools in, one answer with its tokens out. The AI
- * SDK model and the HTTP endpoint both translate their dialect to these types, and a session
- * records what was sampled.
+ * SDK model and each API of the HTTP endpoint translate their dialect to these types; a session
+ * refuses what it cannot do, and records what was sampled.
  */
 import type { Tool } from "@pawl/core/text/tool.js";
 
@@ -25,9 +25,28 @@ export interface ChatMessage {
   readonly answers?: string;
 }
 
+/** JSON that an answer must be. */
+export interface AnswerFormat {
+  /** What it must fit into (default: any object). */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  readonly name?: string;
+}
+
+/** What an answer must be, besides what the model likes: by masks on what is sampled. */
+export interface Constraints {
+  /** An answer calls some tool, or this one (default: as the model likes). */
+  readonly toolChoice?: "required" | { readonly tool: string };
+  /** The tools whose arguments must fit into their parameters' schema. */
+  readonly strictTools?: readonly string[];
+  /** An answer has one call at most. */
+  readonly oneCall?: boolean;
+  readonly format?: AnswerFormat;
+}
+
 /** A question to the model: the conversation so far, and how to go on. */
-export interface ChatRequest {
+export interface ChatRequest extends Constraints {
   readonly messages: readonly ChatMessage[];
+  /** Those that are offered; an API's "no tools now" leaves them out. */
   readonly tools?: readonly Tool[];
   readonly maxTokens?: number;
   readonly temperature?: number;

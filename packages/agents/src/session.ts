@@ -18,7 +18,7 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
 import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
-import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession } from "./chat.js";
+import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Constraints } from "./chat.js";
 import {
   chatConversation,
   continueWith,
@@ -183,6 +183,7 @@ export function createSession(options: SessionOptions): RecordedSession {
       signal?.throwIfAborted();
       if (ended)
         throw new SessionError("the session has ended: start another one for another episode");
+      refuseConstraints(request);
       const { stop = [] } = request;
       // The caller may go on with its own arrays; the record is what was asked.
       const messages = request.messages.map(copyOf);
@@ -258,6 +259,24 @@ function copyOf(message: ChatMessage): ChatMessage {
 }
 
 const toolsKey = (tools: readonly Tool[] | undefined): string => JSON.stringify(tools ?? []);
+
+/** Refuses what would need masks on what is sampled. */
+function refuseConstraints({ toolChoice, strictTools = [], oneCall, format }: Constraints): void {
+  if (toolChoice !== undefined)
+    throw new SessionError(
+      "is not supported: the model cannot be made to call a tool; expected auto or none",
+      "toolChoice",
+    );
+  if (format !== undefined)
+    throw new SessionError("is not supported; ask for the format in the messages", "format");
+  if (strictTools.length > 0)
+    throw new SessionError(
+      "is not supported: arguments are not forced into their schema",
+      "strictTools",
+    );
+  if (oneCall === true)
+    throw new SessionError("is not supported: the model may call several tools at once", "oneCall");
+}
 
 function checkMessages(messages: readonly ChatMessage[]): void {
   const last = messages.at(-1);

@@ -92,15 +92,29 @@ describe("a request", () => {
   });
 });
 
+it("says what an answer must be", () => {
+  const offered = [{ type: "function", function: { name: "a", strict: true } }];
+  const schema = { type: "object" };
+  expect(
+    parse({
+      ...{ tools: offered, tool_choice: "required", parallel_tool_calls: false },
+      response_format: { type: "json_schema", json_schema: { name: "x", schema, strict: true } },
+    }),
+  ).toMatchObject({
+    ...{ toolChoice: "required", strictTools: ["a"], oneCall: true },
+    format: { name: "x", schema },
+  });
+  const chosen = { type: "function", function: { name: "a" } };
+  expect(parse({ tools: offered, tool_choice: chosen }).toolChoice).toEqual({ tool: "a" });
+  expect(parse({ response_format: { type: "json_object" } }).format).toEqual({});
+});
+
 describe("refused by name is", () => {
   it.each([
     [{ n: 2 }, "n: is not supported; send the request again instead"],
-    [{ response_format: { type: "json_object" } }, "response_format: is not supported; ask for"],
-    [{ tool_choice: "required" }, "tool_choice: only auto and none are supported"],
-    [{ tool_choice: { type: "function", function: { name: "a" } } }, "tool_choice: only auto"],
+    [{ tool_choice: "any" }, "tool_choice: expected auto, none, required or"],
     [{ logit_bias: { 5: 1 } }, "logit_bias: is not supported"],
     [{ top_logprobs: 3 }, "top_logprobs: is not supported; only the sampled tokens"],
-    [{ parallel_tool_calls: false }, "parallel_tool_calls: is not supported"],
     [{ presence_penalty: 0.5 }, "presence_penalty: is not supported"],
     [{ reasoning_effort: "high" }, "reasoning_effort: is not supported; leave it out"],
     [{ functions: [] }, "functions: is not supported; leave it out"],
@@ -129,10 +143,6 @@ describe("refused by name is", () => {
     [
       { tools: Array(2).fill({ type: "function", function: { name: "a" } }) },
       "tools: two tools have the same name",
-    ],
-    [
-      { tools: [{ type: "function", function: { name: "a", strict: true } }] },
-      "tools[0].function.strict: is not supported",
     ],
   ])("%j", (more, message) => {
     const refusal = refused({ model: "policy", messages: hello, ...more });

@@ -5,8 +5,16 @@
 
 import type { Tool } from "@pawl/core/text/tool.js";
 import { z } from "zod";
-import type { ChatCall, ChatMessage, ChatRequest } from "../chat.js";
-import { Refusal } from "./refusal.js";
+import type { AnswerFormat, ChatCall, ChatMessage, ChatRequest } from "../chat.js";
+import { type PartNames, Refusal } from "./refusal.js";
+
+/** What OpenAI calls what a session may refuse. */
+export const COMPLETION_PARTS: PartNames = {
+  toolChoice: "tool_choice",
+  strictTools: "tools[].function.strict",
+  oneCall: "parallel_tool_calls",
+  format: "response_format",
+};
 
 /** A request in our words. */
 export interface CompletionRequest extends ChatRequest {
@@ -110,20 +118,21 @@ const tool = z
       name: z.string().regex(/^[\w.-]{1,64}$/, "expected 1 to 64 letters, digits, _, . or -"),
       description: z.string().nullish(),
       parameters: z.record(z.string(), z.unknown()).nullish(),
-      strict: neutral("arguments are not forced into their schema", false),
+      strict: flag,
     }),
   })
-  .transform(
-    ({ function: { name, description, parameters } }): Tool => ({
+  .transform(({ function: { name, description, parameters, strict } }) => ({
+    strict: strict === true,
+    tool: {
       name,
       description: description ?? "",
       parameters: parameters ?? { type: "object", properties: {} },
-    }),
-  );
+    } satisfies Tool,
+  }));
 const tools = z
   .array(tool)
   .max(512)
-  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, {
+  .refine((list) => new Set(list.map(({ tool }) => tool?.name)).size === list.length, {
     error: "two tools have the same name",
   });
 
@@ -139,11 +148,20 @@ const request = z.strictObject({
   messages: z.array(message).min(1).max(10_000),
   tools: tools.nullish(),
   tool_choice: z
-    .enum(["auto", "none"], {
-      error: "only auto and none are supported: the model cannot be forced to call a tool",
-    })
+    .union(
+      [
+        z.enum(["auto", "none", "required"]),
+        z
+          .strictObject({
+            type: z.literal("function"),
+            function: z.strictObject({ name: z.string() }),
+          })
+          .transform(({ function: { name } }) => ({ tool: name })),
+      ],
+      { error: 'expected auto, none, required or {"type": "function", "function": {"name"}}' },
+    )
     .nullish(),
-  parallel_tool_calls: neutral("the model may call several tools at once", true),
+  parallel_tool_calls: flag,
   stream: flag,
   stream_options: z
     .strictObject({ include_usage: flag, include_obfuscation: neutral(leaveOut, false) })
@@ -172,7 +190,28 @@ const request = z.strictObject({
   repetition_penalty: neutral(leaveOut, 1),
   min_p: neutral(leaveOut, 0),
   logit_bias: neutral(leaveOut, {}),
-  response_format: neutral("ask for the format in the messages", { type: "text" }),
+  response_format: z
+    .discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("text") }).transform(() => undefined),
+      z.strictObject({ type: z.literal("json_object") }).transform((): AnswerFormat => ({})),
+      z
+        .strictObject({
+          type: z.literal("json_schema"),
+          json_schema: z.strictObject({
+            name: z.string(),
+            description: label,
+            schema: z.record(z.string(), z.unknown()).nullish(),
+            strict: label,
+          }),
+        })
+        .transform(
+          ({ json_schema: { name, schema } }): AnswerFormat => ({
+            name,
+            ...(schema != null && { schema }),
+          }),
+        ),
+    ])
+    .nullish(),
   modalities: neutral("the model writes text only", ["text"]),
   store: neutral("use a session: /sessions/ID/v1", false),
   service_tier: neutral(leaveOut, "auto", "default"),
@@ -200,11 +239,17 @@ export function parseCompletionRequest(body: unknown): CompletionRequest {
     throw new Refusal(400, "stream_options is for streams: set stream to true, or leave it out", {
       param: "stream_options",
     });
-  const offered = given.tool_choice === "none" ? undefined : given.tools;
+  const { tool_choice: choice, parallel_tool_calls: parallel, response_format: format } = given;
+  const offered = choice === "none" ? [] : (given.tools ?? []);
+  const strict = offered.flatMap(({ strict, tool }) => (strict ? [tool.name] : []));
   return {
     model: given.model,
     messages: given.messages,
-    ...(offered != null && { tools: offered }),
+    ...(offered.length > 0 && { tools: offered.map(({ tool }) => tool) }),
+    ...(choice != null && choice !== "auto" && choice !== "none" && { toolChoice: choice }),
+    ...(strict.length > 0 && { strictTools: strict }),
+    ...(parallel === false && offered.length > 0 && { oneCall: true }),
+    ...(format != null && { format }),
     ...(maxTokens != null && { maxTokens }),
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),

@@ -1,6 +1,7 @@
 /** Refused requests, in the form in which OpenAI's API says so. */
 import { HttpError } from "@pawl/core/http/http-server.js";
 import { TokenizerError } from "@pawl/core/text/tokenizer.js";
+import type { Constraints } from "../chat.js";
 import { SessionError } from "../session-error.js";
 
 /** What a refusal says besides its message. */
@@ -23,9 +24,16 @@ export class Refusal extends HttpError {
   }
 }
 
+/** What an API calls the parts of a request that a session may refuse. */
+export type PartNames = Readonly<Record<keyof Constraints, string>>;
+
 /** The refusal that an error stands for; undefined if it is a fault of the server. */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function refusalOf(error: unknown, names?: PartNames): Refusal | undefined {
   if (error instanceof Refusal) return error;
+  if (error instanceof SessionError && error.part !== undefined) {
+    const param = names?.[error.part] ?? error.part;
+    return new Refusal(400, `${param}: ${error.problem}`, { param });
+  }
   if (error instanceof HttpError)
     return new Refusal(error.status, error.message, {
       code: error.code,

@@ -143,6 +143,22 @@ describe("an answer", () => {
     });
   });
 
+  it.each([
+    [{ response_format: { type: "json_object" } }, "response_format: is not supported; ask for"],
+    [{ tools: offered, tool_choice: "required" }, "tool_choice: is not supported: the model cann"],
+    [{ tools: offered, parallel_tool_calls: false }, "parallel_tool_calls: is not supported"],
+    [
+      { tools: [{ type: "function", function: { ...tools[0], strict: true } }] },
+      "tools[].function.strict: is not supported",
+    ],
+  ])("that the model cannot be held to is refused: %j", async (more, message) => {
+    const { post } = await start([]);
+    const [status, { error }] = await post(COMPLETIONS, request(more));
+    expect(status).toBe(400);
+    expect(error.message).toContain(message);
+    expect(error.param).toBe(message.split(":")[0]);
+  });
+
   it("is of the model that is served", async () => {
     const { post, call: get } = await start([]);
     expect(await post(COMPLETIONS, request({ model: "gpt-9" }))).toEqual([

@@ -26,7 +26,11 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { z } from "zod";
 import type { RecordedSession } from "../session.js";
 import { chunksOf, completionOf } from "./completion.js";
-import { type CompletionRequest, parseCompletionRequest } from "./completion-request.js";
+import {
+  COMPLETION_PARTS,
+  type CompletionRequest,
+  parseCompletionRequest,
+} from "./completion-request.js";
 import { errorBody, Refusal, refusalOf } from "./refusal.js";
 import { type SessionRecord, sessionRecord } from "./session-record.js";
 import { createSessions, type OpenSession, type Sessions } from "./sessions.js";
@@ -112,7 +116,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     },
     (asked, reply) => {
       route(asked, reply, context, access).catch((error: unknown) => {
-        const refusal = refusalOf(error);
+        const refusal = refusalOf(error, COMPLETION_PARTS);
         if (refusal === undefined) options.onFault?.(error);
         if (reply.headersSent || reply.destroyed) {
           reply.destroy();
