@@ -101,7 +101,7 @@ function copyModel({ weights, tokenizer }: Pick<SavedModel, "weights" | "tokeniz
   try {
     mkdirSync(temporary, { recursive: true });
     for (const [folder, files] of [
-      [weights, /^(config\.json|model.*\.(safetensors|json))$/],
+      [weights, /^((adapter_)?config\.json|(adapter_)?model.*\.(safetensors|json))$/],
       [tokenizer, /^(tokenizer.*\.json|chat_template\.jinja)$/],
     ] as const) {
       for (const name of readdirSync(folder).filter((file) => files.test(file)))

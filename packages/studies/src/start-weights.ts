@@ -7,7 +7,7 @@ import { readResult } from "./result-file.js";
 
 /** The folder with a start's weights and tokenizer, inside the start's. */
 export const MODEL = "model";
-const WEIGHTS = /^model.*\.safetensors$/;
+const WEIGHTS = /^(adapter_)?model.*\.safetensors$/;
 
 /** The weight files in a model's folder, in order. */
 export const weightFiles = (folder: string): readonly string[] =>
