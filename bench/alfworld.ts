@@ -13,8 +13,7 @@ import {
   officialDataThere,
   unpacked,
 } from "@pawl/worlds/alfworld/fixtures/official.js";
-import { loadGame } from "@pawl/worlds/alfworld/game.js";
-import { startPlay } from "@pawl/worlds/alfworld/play.js";
+import { loadGame, startPlay } from "@pawl/worlds/alfworld/game.js";
 
 const STEPS = 40;
 const ROUNDS = 3;

@@ -18,9 +18,9 @@ import { createRandom } from "@pawl/core/random.js";
 import { openCorpus } from "@pawl/worlds/retrieval/corpus.js";
 import type { Retriever } from "@pawl/worlds/retrieval/retriever.js";
 import { openRetriever } from "@pawl/worlds/retrieval/retriever-open.js";
-import { normaliseAnswer } from "@pawl/worlds/search/answer.js";
 import { findCorpus, findQuestionFiles, readQuestions } from "@pawl/worlds/search/question-file.js";
 import { search } from "@pawl/worlds/search/search.js";
+import { normaliseAnswer } from "@pawl/worlds/search/search-env.js";
 
 const depths = [1, 5, 10] as const;
 

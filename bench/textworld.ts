@@ -16,7 +16,7 @@ import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { recordedGames } from "@pawl/worlds/textworld/fixtures/recorded.js";
-import { openGameFolder } from "@pawl/worlds/textworld/games.js";
+import { openGameFolder } from "@pawl/worlds/textworld/game-source.js";
 
 const GAMES = 3;
 const WARM_UP = 60;

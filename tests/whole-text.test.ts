@@ -21,7 +21,7 @@ import type { Sequence } from "@pawl/core/text/sequence.js";
 import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { fetchModel } from "@pawl/models/fetch-model.js";
-import { searchPrompt } from "@pawl/worlds/search/prompt.js";
+import { searchPrompt } from "@pawl/worlds/search/search.js";
 import { beforeAll, describe, expect, it } from "vitest";
 
 const worlds = ["household", "desk"] as const;

@@ -25,7 +25,7 @@ import { mlflow } from "@pawl/training/trackers/mlflow.js";
 import { trackio } from "@pawl/training/trackers/trackio.js";
 import { memoryCorpus } from "@pawl/worlds/retrieval/corpus.js";
 import { bm25Retriever } from "@pawl/worlds/retrieval/retriever-bm25.js";
-import { httpRetriever } from "@pawl/worlds/retrieval/retriever-http.js";
+import { httpRetriever } from "@pawl/worlds/retrieval/retriever-open.js";
 import { createRetrieverServer } from "@pawl/worlds/retrieval/retriever-server.js";
 import { WebSocketServer } from "ws";
 import { type Target, text } from "./target.js";

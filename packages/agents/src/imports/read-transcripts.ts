@@ -1,7 +1,7 @@
 /** Reads transcripts from files: verifiers' `traces.jsonl`, chat JSON Lines, or a list in JSON. */
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "@pawl/core/errors.js";
-import { openLines } from "@pawl/worlds/retrieval/corpus-lines.js";
+import { openLines } from "@pawl/worlds/retrieval/corpus.js";
 import { chatTranscript } from "./chat-record.js";
 import { type Transcript, Unreadable } from "./transcript.js";
 import { isVerifiersRecord, verifiersTranscripts } from "./verifiers-record.js";

@@ -1,4 +1,4 @@
-import { searchPrompt } from "@pawl/worlds/search/prompt.js";
+import { searchPrompt } from "@pawl/worlds/search/search.js";
 import { expect, it } from "vitest";
 import { checkPrompt } from "./check-prompt.js";
 

@@ -1,4 +1,4 @@
-import { searchPrompt } from "@pawl/worlds/search/prompt.js";
+import { searchPrompt } from "@pawl/worlds/search/search.js";
 import { shopPrompt } from "@pawl/worlds/webshop/webshop.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

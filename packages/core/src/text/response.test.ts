@@ -1,4 +1,4 @@
-import { searchPrompt } from "@pawl/worlds/search/prompt.js";
+import { searchPrompt } from "@pawl/worlds/search/search.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { answersOf } from "./response.js";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import { httpRetriever } from "@pawl/worlds/retrieval/retriever-http.js";
+import { httpRetriever } from "@pawl/worlds/retrieval/retriever-open.js";
 import { afterAll, describe, expect, it } from "vitest";
 import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";

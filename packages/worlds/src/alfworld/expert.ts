@@ -3,7 +3,7 @@
  * a plan from the current state.
  */
 import { EnvError } from "@pawl/core/envs/env.js";
-import type { Play } from "./play.js";
+import type { Play } from "./game.js";
 import { createEstimator, type Estimate } from "./relaxation.js";
 import { applicableActions, changeState, changesOf, goalReached, type State } from "./state.js";
 import type { Action, World } from "./world.js";

@@ -16,8 +16,7 @@ import {
   TRACES,
   unpacked,
 } from "./fixtures/official.js";
-import { loadGame } from "./game.js";
-import { startPlay } from "./play.js";
+import { loadGame, startPlay } from "./game.js";
 
 const title = officialDataThere ? "" : ` (skipped: no games at ${OFFICIAL_DATA})`;
 

@@ -4,10 +4,9 @@ import { EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { shedDomain, shedGame, shedGrammar, shedProblem } from "./fixtures/shed.js";
-import { parseGame } from "./game.js";
+import { parseGame, startPlay } from "./game.js";
 import { parseGrammar } from "./grammar.js";
 import { parseDomain, parseProblem } from "./pddl.js";
-import { startPlay } from "./play.js";
 
 const FILE = "shed.tw-pddl";
 const domain = (text: string) => () => parseDomain({ file: FILE, part: "pddl_domain", text });

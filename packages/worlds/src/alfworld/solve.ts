@@ -2,8 +2,14 @@
  * Evaluates conditions over facts. Existential conditions are programs: match a predicate's facts,
  * test what is bound, choose values for what no fact binds. Nothing ever enumerates all groundings.
  */
-import { type Facts, includes, lowerBound, type Row } from "./facts.js";
-import type { Objects, TypeMembers } from "./objects.js";
+import {
+  type Facts,
+  includes,
+  lowerBound,
+  type Objects,
+  type Row,
+  type TypeMembers,
+} from "./objects.js";
 
 /** A variable's slot (0 and up), or `~i` for the object number i. */
 export type BoundTerm = number;

@@ -3,7 +3,7 @@
  * immutable: an action gives a new one that shares everything it left alone, including the lists of
  * applicable actions. Only the schemas that read a changed predicate are evaluated again.
  */
-import { type Facts, includes, withFact, withoutFact } from "./facts.js";
+import { type Facts, includes, withFact, withoutFact } from "./objects.js";
 import { type AtomTest, chooseAll, factKey, holds, search, type View } from "./solve.js";
 import type { Action, Schema, World } from "./world.js";
 

@@ -1,7 +1,6 @@
 /** Interprets a game's grammar: every sentence of a game comes from the game itself. */
 import { EnvError } from "@pawl/core/envs/env.js";
-import type { Grammar } from "./grammar.js";
-import type { Attribute, Expression, Phrase, Piece, Query, Slot } from "./phrase.js";
+import type { Attribute, Expression, Grammar, Phrase, Piece, Query, Slot } from "./grammar.js";
 import { answer, type Bindings, boundTo, type FactView, isFixed } from "./view.js";
 import type { World } from "./world.js";
 

@@ -3,9 +3,10 @@
  * the original's: a fact that became false is there as `not_x`, one that was false at the start is
  * not, and conditional effects enter it whatever their condition.
  */
-import { type Facts, withFact, withoutFact } from "./facts.js";
+
+import type { Pattern, Query } from "./grammar.js";
+import { type Facts, withFact, withoutFact } from "./objects.js";
 import type { Domain } from "./pddl.js";
-import type { Pattern, Query } from "./phrase.js";
 import type { Change } from "./state.js";
 import type { World } from "./world.js";
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createAnalyser } from "./analyser.js";
-import { porterStem } from "./porter.js";
+import { createAnalyser, porterStem } from "./analyser.js";
 
 const analyse = createAnalyser();
 

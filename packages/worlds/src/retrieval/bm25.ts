@@ -8,7 +8,7 @@
  * at the end. Equal scores rank by ascending id.
  */
 import { type Analyser, createAnalyser } from "./analyser.js";
-import { createBestHits, type Hit } from "./best-hits.js";
+import { createBestHits, type Hit } from "./retriever.js";
 
 const K1 = Math.fround(0.9);
 const B = Math.fround(0.4);

@@ -8,8 +8,7 @@ import { UserError } from "@pawl/core/errors.js";
 import { mixSeed } from "@pawl/core/random.js";
 import { createSearcher, type Searcher } from "./bm25.js";
 import { createIndexBuilder } from "./bm25-build.js";
-import { type Corpus, fileCorpus, type Places, scanCorpus } from "./corpus.js";
-import { openLines } from "./corpus-lines.js";
+import { type Corpus, fileCorpus, openLines, type Places, scanCorpus } from "./corpus.js";
 import { asBytes, checkWritable, loadIndex, saveIndex } from "./index-file.js";
 import type { LocalRetriever } from "./retriever.js";
 

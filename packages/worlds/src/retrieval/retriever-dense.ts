@@ -6,9 +6,8 @@
 import type { Encoder } from "@pawl/models/embeddings/encoder.js";
 import { type EncoderPrefixes, encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
 import { loadVectors, saveVectors, type VectorTable } from "@pawl/models/embeddings/vector-file.js";
-import { createBestHits } from "./best-hits.js";
 import type { Corpus } from "./corpus.js";
-import type { WaitingRetriever } from "./retriever.js";
+import { createBestHits, type WaitingRetriever } from "./retriever.js";
 
 /** Passages encoded at a time: enough to sort by length, few enough to hold. */
 const CHUNK = 1024;

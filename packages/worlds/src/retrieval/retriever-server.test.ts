@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { memoryCorpus } from "./corpus.js";
 import type { Retriever } from "./retriever.js";
 import { bm25Retriever } from "./retriever-bm25.js";
-import { httpRetriever } from "./retriever-http.js";
+import { httpRetriever } from "./retriever-open.js";
 import { createRetrieverServer } from "./retriever-server.js";
 
 const local = bm25Retriever(

@@ -10,8 +10,7 @@ import { createHash } from "node:crypto";
 import { EnvError } from "@pawl/core/envs/env.js";
 import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
 import { z } from "zod";
-import { tour } from "./context.js";
-import { isOver, scoreOf } from "./science-env.js";
+import { isOver, scoreOf, tour } from "./science-env.js";
 import type { Simulator } from "./simulator.js";
 
 const scene = { task: z.string(), variation: z.int(), simplifications: z.string().default("") };

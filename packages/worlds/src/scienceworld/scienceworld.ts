@@ -13,7 +13,7 @@ import { didYouMean } from "@pawl/core/text/nearest.js";
 import type { EnvPrompt } from "@pawl/core/text/prompt.js";
 import { program } from "@pawl/core/trust/reach.js";
 import { z } from "zod";
-import { findJar, findJava, HOW_TO_INSTALL, type Jar } from "./jar.js";
+import { findJar, findJava, HOW_TO_INSTALL, type Jar } from "./jvm.js";
 import { isExact, replayRecords } from "./replay.js";
 import { createScienceEnv, type ScienceEnv } from "./science-env.js";
 import { createPool, startSimulator } from "./simulator.js";

@@ -4,7 +4,7 @@
  */
 import { devNull } from "node:os";
 import { EnvError } from "@pawl/core/envs/env.js";
-import type { JavaArgument, JavaValue } from "./gateway-wire.js";
+import type { JavaArgument, JavaValue } from "./gateway.js";
 import { type JvmOptions, startJvm } from "./jvm.js";
 
 const INTERFACE = "scienceworld.runtime.pythonapi.PythonInterface";

@@ -4,15 +4,15 @@
  */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { EnvError } from "@pawl/core/envs/env.js";
+import { EnvError, type Task } from "@pawl/core/envs/env.js";
 import {
   badLine,
   type Line,
   type LineFile,
   openLines,
+  type Passage,
   parseLine,
-} from "../retrieval/corpus-lines.js";
-import type { Question } from "./question.js";
+} from "../retrieval/corpus.js";
 
 /** The data sets, in the order of the paper's table 2. */
 export const dataSets = [
@@ -112,4 +112,27 @@ function toQuestion(file: LineFile, line: Line): FileQuestion {
   if (!isList || !answers.every((one) => typeof one === "string"))
     throw badLine(file, line.number, "has no golden_answers: expected a list of at least one text");
   return { id: String(id), text: question.trim(), answers: answers as string[] };
+}
+
+/** A passage that must be read, and the query that finds it. */
+interface Waypoint {
+  readonly passage: string;
+  readonly query: string;
+}
+
+/** A question to be answered. */
+export interface Question {
+  readonly text: string;
+  /** Any of these is correct. */
+  readonly answers: readonly string[];
+  /** The passages that lead to the answer, in order, if known. */
+  readonly trail?: readonly Waypoint[];
+}
+
+/** The questions of an opened environment. */
+export interface QuestionBook {
+  /** The question of a task; an unknown task is an `EnvError`. */
+  question(task: Task): Question;
+  /** Actions to list as admissible after these passages were found, if actions can be listed. */
+  suggestions?(question: Question, found: readonly Passage[]): readonly string[];
 }

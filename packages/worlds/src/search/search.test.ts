@@ -16,8 +16,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bm25Retriever } from "../retrieval/retriever-bm25.js";
 import { createRetrieverServer } from "../retrieval/retriever-server.js";
-import { searchPrompt } from "./prompt.js";
-import { madeUpCorpus, search } from "./search.js";
+import { madeUpCorpus, search, searchPrompt } from "./search.js";
 import type { SearchEnv } from "./search-env.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-searchqa-"));

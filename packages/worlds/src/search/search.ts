@@ -12,24 +12,77 @@ import { defineEnv } from "@pawl/core/envs/define-env.js";
 import { type Env, EnvError, type Environment, type Task } from "@pawl/core/envs/env.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
 import { UserError } from "@pawl/core/errors.js";
+import type { SlotOptions } from "@pawl/core/text/history.js";
+import { collector, count, sayMemory } from "@pawl/core/text/pieces.js";
+import type { EnvPrompt, PromptPiece, PromptView } from "@pawl/core/text/prompt.js";
 import { address, folder } from "@pawl/core/trust/reach.js";
 import { z } from "zod";
 import { memoryCorpus } from "../retrieval/corpus.js";
 import type { Retriever } from "../retrieval/retriever.js";
 import { openRetriever } from "../retrieval/retriever-open.js";
-import { writeAction } from "./action.js";
-import { searchPrompt } from "./prompt.js";
-import type { Question, QuestionBook } from "./question.js";
-import { dataSets, findCorpus, findQuestionFiles, readQuestions } from "./question-file.js";
+import {
+  dataSets,
+  findCorpus,
+  findQuestionFiles,
+  type Question,
+  type QuestionBook,
+  readQuestions,
+} from "./question-file.js";
 import {
   createSearchEnv,
   createWaitingSearchEnv,
   RIGHT_REWARD,
   type SearchEnv,
+  writeAction,
 } from "./search-env.js";
 import { type KnowledgeWorld, makeWorld, type WorldOptions } from "./world.js";
 import { worldQuestions } from "./world-questions.js";
 import { relationNames } from "./world-relations.js";
+
+/** What search QA tells a policy: a question, and what was asked and found so far. */
+const instructions =
+  "You answer a question one step at a time. At every step you either ask a search engine or give your final answer.";
+
+/** Questions with a search engine. */
+export const searchPrompt: EnvPrompt = {
+  instructions,
+  answer:
+    "If knowledge is missing, write a query between <search> and </search>. If you are sure, write the answer alone, without explanation, between <answer> and </answer>.",
+  history: "all",
+  actionTags: ["search", "answer"],
+  around: ["<information>", "</information>"],
+  render,
+};
+
+function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
+  const { pieces, say } = collector();
+  say("template", `${instructions}\n\nThe question:\n`);
+  say("task", view.goal);
+  sayMemory(view, say);
+  if (view.firstObservation !== "" && view.firstObservation !== view.goal) {
+    say("template", "\n\nWhat you were given at the start:\n");
+    say(view.index === 0 ? "observation" : "history", view.firstObservation);
+  }
+  if (view.index > 0)
+    say(
+      "template",
+      `\n\nYou have taken ${count(view.index, "step")} so far. What you asked stands between <search> and </search>, what the search engine returned between <information> and </information>:\n`,
+    );
+  // The latest result is the current observation and is shown for any history length.
+  const length = slots.history === "all" ? view.steps.length : Math.max(1, slots.history);
+  for (const step of view.steps.slice(-length)) {
+    say("template", "\n");
+    say("history", step.action);
+    say("template", "\n<information>");
+    say(step === view.steps.at(-1) ? "observation" : "history", step.observation);
+    say("template", "</information>");
+  }
+  say(
+    "template",
+    "\n\nFirst reason about what you know and what is still missing, between <think> and </think>. Then do exactly one of two things. If knowledge is missing, write a query between <search> and </search>. If you are sure, write the answer alone, without explanation, between <answer> and </answer>, for example <answer>Lisbon</answer>.",
+  );
+  return pieces;
+}
 
 const TURNS = 4;
 const MADE_UP = "made-up";

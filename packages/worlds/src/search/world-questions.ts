@@ -11,8 +11,8 @@ import { EnvError, type Environment, type Task } from "@pawl/core/envs/env.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
 import type { Passage } from "../retrieval/corpus.js";
-import { writeAction } from "./action.js";
-import type { Question, QuestionBook } from "./question.js";
+import type { Question, QuestionBook } from "./question-file.js";
+import { writeAction } from "./search-env.js";
 import { fill, type KnowledgeWorld, relationsOf, type Thing, wordsFor } from "./world.js";
 import type { Relation } from "./world-relations.js";
 

@@ -12,10 +12,10 @@ import {
 } from "@pawl/core/envs/chat-endpoint.js";
 import { EnvError } from "@pawl/core/envs/env.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
+import { STOP, type UserMove, type WaitingUser } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
 import { jsonText, parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
-import { STOP, type UserMove, type WaitingUser } from "./user.js";
 import { isDict } from "./value.js";
 
 /** Used where the data folder has no guidelines. */

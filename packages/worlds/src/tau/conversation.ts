@@ -9,9 +9,46 @@ import type { Tool } from "@pawl/core/text/tool.js";
 import type { OpenDomain } from "./domains.js";
 import { evaluate, evaluateTau1, type Outcome, prepare, replayMessages } from "./evaluate.js";
 import type { Message, TauTask } from "./tasks.js";
-import { endsIt, GREETING, STOP, type UserMove, type UserView } from "./user.js";
 import { type Dict, PyError } from "./value.js";
 import type { CallResult, Side, World } from "./world.js";
+
+/** What a user knows when it is to move. */
+interface UserView {
+  readonly task: TauTask;
+  /** The whole conversation; a user looks at the agent's texts and at its own calls and results. */
+  readonly messages: readonly Message[];
+  /** The user's own tools. */
+  readonly tools: readonly Tool[];
+  readonly seed: number;
+}
+
+/** A user's move: words, or calls of its own tools. */
+export type UserMove =
+  | { readonly text: string }
+  | { readonly calls: readonly { readonly name: string; readonly given: Dict }[] };
+
+/** A user in this process: its move follows from what was said, and from nothing else. */
+export type User = (view: UserView) => UserMove;
+
+/** A user that answers later. */
+export type WaitingUser = (view: UserView, signal?: AbortSignal) => Promise<UserMove>;
+
+/** The words that open every conversation. */
+export const GREETING = "Hi! How can I help you today?";
+
+/** The user ends the conversation with this word. */
+export const STOP = "###STOP###";
+
+/** In τ² these end it, too: handed over, or beyond what the scenario says. */
+const STOPS: Readonly<Record<1 | 2, readonly string[]>> = {
+  1: [STOP],
+  2: [STOP, "###TRANSFER###", "###OUT-OF-SCOPE###"],
+};
+
+/** Whether the user's words end the conversation. */
+function endsIt(text: string, edition: 1 | 2): boolean {
+  return STOPS[edition].some((stop) => text.includes(stop));
+}
 
 /** Limits of τ²: messages, those of tools included, and errors of tools. */
 const MOST_MESSAGES = 200;

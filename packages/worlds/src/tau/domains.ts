@@ -3,22 +3,61 @@ import { EnvError } from "@pawl/core/envs/env.js";
 import { airlineTools } from "./airline.js";
 import {
   type RecordDatabase,
+  type Records,
   recordDatabase,
   type TableDatabase,
   tableDatabase,
 } from "./database.js";
 import { type DomainFiles, domainFiles } from "./files.js";
 import { mergeMock, mockAgent, mockDb, mockUser, mockUserDb } from "./mock.js";
-import { createPhone } from "./phone.js";
+import { build } from "./model.js";
+import { createPhone, type Phone } from "./phone.js";
 import { retailTools } from "./retail.js";
 import { retailDb } from "./retail-models.js";
-import type { Records } from "./table-hash.js";
-import { telecom } from "./telecom.js";
-import { createCarrier } from "./telecom-agent.js";
-import { telecomDb, telecomUserDb } from "./telecom-models.js";
+import {
+  awaitingPayment,
+  type Carrier,
+  createCarrier,
+  customerByPhone,
+  isExceeded,
+  lineByPhone,
+  payBill,
+  telecomAgent,
+} from "./telecom-agent.js";
+import { paymentRequest, telecomDb, telecomUserDb } from "./telecom-models.js";
+import { telecomUser } from "./telecom-user.js";
 import { methodsOf, type Toolkit } from "./toolkit.js";
-import { type Dict, isDict } from "./value.js";
+import { type Dict, dict, isDict, truthy } from "./value.js";
 import { createWorld, type Domain, type World } from "./world.js";
+
+/** The rules of the domain. */
+const telecom: Domain<Carrier, Phone> = {
+  name: "tau2-telecom",
+  edition: 2,
+  agent: telecomAgent,
+  user: telecomUser,
+  sync,
+};
+
+/** What the carrier changed reaches the phone, and payments reach the carrier. */
+function sync(carrier: Carrier, { around }: Phone): void {
+  const number = around.get("phone_number")!;
+  if (number === null) return;
+  const line = lineByPhone(carrier, number);
+  around.set("line_active", line.get("status") === "Active");
+  around.set("roaming_allowed", truthy(line.get("roaming_enabled")!));
+  around.set("mobile_data_usage_exceeded", isExceeded(carrier, line));
+  const request = around.get("payment_request")!;
+  if (isDict(request) && truthy(request.get("paid")!)) {
+    payBill(carrier, request.get("bill_id")!);
+    around.set("payment_request", null);
+  }
+  if (around.get("payment_request") !== null) return;
+  const bill = awaitingPayment(carrier, customerByPhone(carrier, number))[0];
+  if (bill === undefined) return;
+  const values = dict({ bill_id: bill.get("bill_id")!, amount_due: bill.get("total_due")! });
+  around.set("payment_request", build(paymentRequest, values));
+}
 
 /** The domains by name. */
 export const domainNames = [

@@ -7,7 +7,7 @@ import { openEnvironment } from "@pawl/core/envs/open.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { openDomain } from "./domains.js";
 import { evaluate } from "./evaluate.js";
-import { taskSource } from "./task-source.js";
+import { taskSource } from "./tasks.js";
 
 const FOLDER = "../shared/data/tau";
 const there = existsSync(FOLDER);

@@ -1,9 +1,9 @@
 /** Python's numbers, texts and messages, on which hashes and answers depend. */
 import { describe, expect, it } from "vitest";
 import { calculate } from "./calculate.js";
+import { parseToml } from "./files.js";
 import { asciiText, jsonText, parseJson, tupleText } from "./json.js";
 import { build, type Model } from "./model.js";
-import { parseToml } from "./toml.js";
 import { bind } from "./toolkit.js";
 import { dict, equal, fixed2, PyError, repr, round2, type Value } from "./value.js";
 

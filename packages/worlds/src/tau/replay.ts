@@ -4,6 +4,7 @@
  */
 import { EnvError } from "@pawl/core/envs/env.js";
 import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
+import { GREETING, STOP } from "./conversation.js";
 import type { DomainName, OpenDomain } from "./domains.js";
 import {
   evaluate,
@@ -16,7 +17,6 @@ import {
 import { jsonText, parseJson } from "./json.js";
 import type { Assertion, Call, Message, TauTask } from "./tasks.js";
 import { answerText } from "./toolkit.js";
-import { GREETING, STOP } from "./user.js";
 import { type Dict, isDict, isList, PyError, type Value } from "./value.js";
 import type { Side, World } from "./world.js";
 

@@ -5,9 +5,9 @@
  * follows from the conversation alone, so the same conversation gets the same answer.
  */
 import { isRecord, type Tool } from "@pawl/core/text/tool.js";
+import { STOP, type User, type UserMove } from "./conversation.js";
 import { parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
-import { STOP, type User, type UserMove } from "./user.js";
 import { type Dict, isDict } from "./value.js";
 
 const NO_MORE = "That is all I can tell you.";

@@ -11,13 +11,13 @@ import {
   DONE,
   RESPOND,
   type Turns,
+  type User,
+  type WaitingUser,
 } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
 import { jsonText, parseJson } from "./json.js";
-import { scenarioParts } from "./task-source.js";
-import type { Message, TauTask } from "./tasks.js";
+import { type Message, scenarioParts, type TauTask } from "./tasks.js";
 import { toolSchema } from "./tool-schemas.js";
-import type { User, WaitingUser } from "./user.js";
 import { type Dict, isDict } from "./value.js";
 import type { Side } from "./world.js";
 

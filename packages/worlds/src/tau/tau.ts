@@ -10,16 +10,18 @@ import { EnvError, type Task } from "@pawl/core/envs/env.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
 import type { ToolEnvironment } from "@pawl/core/envs/tool-env.js";
 import type { EnvPrompt } from "@pawl/core/text/env-prompt.js";
+import type { ToolCall } from "@pawl/core/text/tool.js";
 import { z } from "zod";
 import { chatUser } from "./chat-user.js";
+import { type Conversation, DONE, RESPOND, type WaitingUser } from "./conversation.js";
 import { type DomainName, domainNames, type OpenDomain, openDomain } from "./domains.js";
 import type { DomainFiles } from "./files.js";
+import { jsonText, plainValue } from "./json.js";
 import { replayTau } from "./replay.js";
 import { scriptedUser } from "./scripted-user.js";
-import { type TaskSource, taskSource } from "./task-source.js";
+import { type Call, type TaskSource, taskSource } from "./tasks.js";
 import { createTauEnv, createWaitingTauEnv, type TauEnv, type TauWorld } from "./tau-env.js";
-import { nextCall } from "./tau-expert.js";
-import type { WaitingUser } from "./user.js";
+import { equal } from "./value.js";
 
 /** Steps of the agent: τ allows 30; τ² counts 200 messages, two or more for each step. */
 const STEP_LIMITS: Readonly<Record<1 | 2, number>> = { 1: 30, 2: 100 };
@@ -205,4 +207,48 @@ function tau2Policy(files: DomainFiles, solo: boolean): string {
     ? files.text("tech_support_manual_solo.md", "tech_support_workflow_solo.md")
     : files.text("tech_support_manual.md");
   return `<main_policy>\n${main}\n</main_policy>\n<tech_support_policy>\n${support}\n</tech_support_policy>`;
+}
+
+// The expert: it makes the reference solution's calls in order, asks the user for those that are
+// the user's, tells what has to be told, and asks whether there is anything else until the user
+// ends the conversation.
+
+/** The expert's next call. */
+function nextCall({ about, messages }: Conversation): ToolCall {
+  const { task, solo } = about;
+  const made = messages
+    .slice(task.history.length)
+    .flatMap((one) => (one.role === "tool" ? [] : one.calls));
+  const say = (content: string): ToolCall => ({ tool: RESPOND, arguments: { content } });
+  let done = 0;
+  for (const call of made) if (isSame(call, task.reference[done])) done++;
+  const next = task.reference[done];
+  const words = messages.flatMap((one) =>
+    one.role === "assistant" && one.content !== null
+      ? [one.content.toLowerCase().replaceAll(",", "")]
+      : [],
+  );
+  const untold = task.communicate.filter(
+    (one) => !words.some((text) => text.includes(one.toLowerCase())),
+  );
+  const summary = `Here is what I found: ${untold.join("; ")}.`;
+  // A transfer may end the conversation, so everything is said before.
+  if (next?.name === "transfer_to_human_agents" && untold.length > 0 && !solo) return say(summary);
+  if (next !== undefined) {
+    if (next.side === "assistant" || solo) return callOf(next);
+    return say(`Please do this on your side: ${next.name} ${jsonText(next.given)}`);
+  }
+  if (solo) return { tool: DONE, arguments: {} };
+  return say(untold.length > 0 ? summary : "Is there anything else I can help you with?");
+}
+
+function isSame(made: Call, reference: Call | undefined): boolean {
+  return (
+    reference !== undefined && made.name === reference.name && equal(made.given, reference.given)
+  );
+}
+
+function callOf({ name, given }: Call): ToolCall {
+  const values = plainValue(given) as ToolCall["arguments"];
+  return { tool: name, arguments: values, written: jsonText(given) };
 }

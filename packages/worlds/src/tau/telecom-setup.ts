@@ -1,6 +1,18 @@
 /** What tasks do to a phone before the conversation, and what they check after it. */
-import { apnOf, dataWorks, mmsWorks, type Phone, searchNetwork, speedTest } from "./phone.js";
-import { appsOf, connect, flip, onOff, type Switch, switches } from "./phone-switches.js";
+import {
+  apnOf,
+  appsOf,
+  connect,
+  dataWorks,
+  flip,
+  mmsWorks,
+  onOff,
+  type Phone,
+  type Switch,
+  searchNetwork,
+  speedTest,
+  switches,
+} from "./phone.js";
 import { networkStatuses } from "./telecom-models.js";
 import { type Answer, type ToolDefinition, tool } from "./toolkit.js";
 import {

@@ -2,24 +2,22 @@
 import { build } from "./model.js";
 import {
   apnOf,
-  isOn,
-  mmsWorks,
-  type Phone,
-  searchNetwork,
-  simStatus,
-  speedTest,
-  statusBar,
-} from "./phone.js";
-import {
   appsOf,
   connect,
   disconnect,
   flip,
+  isOn,
+  mmsWorks,
   noWifi,
   onOff,
+  type Phone,
   type Switch,
+  searchNetwork,
+  simStatus,
+  speedTest,
+  statusBar,
   switches,
-} from "./phone-switches.js";
+} from "./phone.js";
 import { apnSettings, networkModes } from "./telecom-models.js";
 import { assertions, setups } from "./telecom-setup.js";
 import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./toolkit.js";

@@ -1,8 +1,7 @@
 import { EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { collectFacts, fact } from "./facts.js";
-import { parseLogic } from "./logic.js";
+import { collectFacts, fact, parseLogic } from "./logic.js";
 import { createTracker } from "./tracker.js";
 
 const LOGIC = `

@@ -1,5 +1,5 @@
 /** What an episode needs of a game, whether a story file tells it or it is made up. */
-import type { Facts } from "./facts.js";
+import type { Facts } from "./logic.js";
 import type { Tracker } from "./tracker.js";
 
 /** A moment of a game, with what the turn before it showed. Immutable: a copy is the moment itself. */

@@ -2,8 +2,17 @@
  * Follows a game by its rules: which actions its facts allow, which commands those are, and what a
  * reported event changes. It believes the events alone, as the original does.
  */
-import { changeFacts, type Fact, type Facts, fact } from "./facts.js";
-import { type Atom, CONSTANTS, type Logic, placeholdersOf, type Rule } from "./logic.js";
+import {
+  type Atom,
+  CONSTANTS,
+  changeFacts,
+  type Fact,
+  type Facts,
+  fact,
+  type Logic,
+  placeholdersOf,
+  type Rule,
+} from "./logic.js";
 
 /** What a tracker knows of an entity. */
 export interface Entity {

@@ -10,8 +10,8 @@ import { openEnvironment } from "@pawl/core/envs/open.js";
 import { callText } from "@pawl/core/text/tool.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { says, startChatServer } from "../../../../tests/helpers/chat-server.js";
-import { verdictOf } from "./judge.js";
 import { readQuestions, standardName } from "./questions.js";
+import { verdictOf } from "./toolbench-env.js";
 
 const api = (name: string, required: readonly string[] = []) => ({
   category_name: "Weather",

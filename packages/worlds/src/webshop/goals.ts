@@ -5,8 +5,7 @@
  * numbers in the order of the products; then the generator is reseeded and the goals are shuffled.
  * Goals are built on demand: the full catalogue has millions.
  */
-import type { Catalogue } from "./catalogue.js";
-import type { Product } from "./product.js";
+import type { Catalogue, Product } from "./catalogue.js";
 import { createPythonRandom, type PythonRandom } from "./python-random.js";
 
 const SHUFFLE_SEED = 233;

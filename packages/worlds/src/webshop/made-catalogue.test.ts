@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { colours } from "./colours.js";
+import { searchText } from "./catalogue.js";
 import type { Goal } from "./goals.js";
-import { makeProduct, openMadeCatalogue } from "./made-catalogue.js";
-import { productKinds, shopColours } from "./made-words.js";
-import { searchText } from "./product.js";
-import { scorePurchase } from "./score.js";
+import { makeProduct, openMadeCatalogue, productKinds, shopColours } from "./made-catalogue.js";
+import { colours, scorePurchase } from "./score.js";
 
 const anyGoal: Goal = {
   product: 0,

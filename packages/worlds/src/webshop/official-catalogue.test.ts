@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { type Env, EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { parseProduct, priceTag, searchText } from "./catalogue.js";
 import { indexPath, openOfficialCatalogue } from "./official-catalogue.js";
-import { parseProduct, priceTag, searchText } from "./product.js";
 import { webshop } from "./webshop.js";
 
 const root = mkdtempSync(join(tmpdir(), "pawl-webshop-"));

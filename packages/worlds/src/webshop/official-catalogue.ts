@@ -22,10 +22,12 @@ import {
   type Catalogue,
   createCatalogue,
   createWordColumn,
+  type Product,
+  parseProduct,
+  searchText,
   type Wish,
   type WordColumn,
 } from "./catalogue.js";
-import { type Product, parseProduct, searchText } from "./product.js";
 import { eachRecord, openRecords, parseRecord, type RecordForm } from "./record-file.js";
 
 /** From this size on the index is kept on disk: below, building it takes only a few seconds. */

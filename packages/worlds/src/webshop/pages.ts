@@ -1,8 +1,7 @@
 /** The pages of the shop: their text and what can be clicked on them. */
 
 import { floatText, jsonText, strip } from "@pawl/core/envs/python-text.js";
-import type { Catalogue } from "./catalogue.js";
-import { type Product, priceTag } from "./product.js";
+import { type Catalogue, type Product, priceTag } from "./catalogue.js";
 
 /** A location in the shop. Values are replaced, never changed. */
 export type Place =

@@ -9,7 +9,7 @@ import { floatText, jsonText, strip, textRepr } from "@pawl/core/envs/python-tex
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createPythonRandom } from "./python-random.js";
-import { tokenSetRatio } from "./token-set-ratio.js";
+import { tokenSetRatio } from "./score.js";
 
 function fixture<T>(name: string): T {
   return JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), "utf8")) as T;

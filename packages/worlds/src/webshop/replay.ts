@@ -11,13 +11,12 @@ import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
 import { createAnalyser } from "../retrieval/analyser.js";
 import { createSearcher } from "../retrieval/bm25.js";
 import { createIndexBuilder } from "../retrieval/bm25-build.js";
-import { type Catalogue, MOST_RESULTS } from "./catalogue.js";
-import { findColours } from "./colours.js";
+import { type Catalogue, MOST_RESULTS, searchText } from "./catalogue.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openOfficialCatalogue, type WishKind } from "./official-catalogue.js";
 import { clickables, type Place, pageText } from "./pages.js";
-import { searchText } from "./product.js";
 import { createPythonRandom } from "./python-random.js";
+import { findColours } from "./score.js";
 import { move, type Shop } from "./shop.js";
 
 interface RecordedGoal {

@@ -3,13 +3,17 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createSearcher } from "../retrieval/bm25.js";
 import { createIndexBuilder } from "../retrieval/bm25-build.js";
-import { type Catalogue, createCatalogue, createWordColumn } from "./catalogue.js";
-import { colours } from "./colours.js";
+import {
+  type Catalogue,
+  createCatalogue,
+  createWordColumn,
+  type Product,
+  searchText,
+} from "./catalogue.js";
 import { drawPrices, type Goal, makeGoals } from "./goals.js";
 import { clickables, type Place, pageText, textAfterInstruction } from "./pages.js";
-import { type Product, searchText } from "./product.js";
 import { createPythonRandom } from "./python-random.js";
-import { nounsOf, scorePurchase } from "./score.js";
+import { colours, nounsOf, scorePurchase } from "./score.js";
 import { move, parseAction, type Shop } from "./shop.js";
 import { createShopEnv, type ShopWorld } from "./shop-env.js";
 

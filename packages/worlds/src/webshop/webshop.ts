@@ -16,22 +16,23 @@ import type { EnvPrompt } from "@pawl/core/text/prompt.js";
 import { folder } from "@pawl/core/trust/reach.js";
 import { z } from "zod";
 import type { Catalogue } from "./catalogue.js";
-import { COLOUR_FILE, colours, findColours } from "./colours.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openMadeCatalogue } from "./made-catalogue.js";
 import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
 import { RESULTS_PER_PAGE } from "./pages.js";
 import { createPythonRandom } from "./python-random.js";
 import { replayWebshop } from "./replay.js";
+import { COLOUR_FILE, colours, findColours } from "./score.js";
 import type { Shop } from "./shop.js";
 import {
   createShopEnv,
+  goalQuery,
+  nextAction,
   type ShopEnv,
   type ShopWorld,
   SUCCESS_REWARD,
   withBlanks,
 } from "./shop-env.js";
-import { goalQuery, nextAction } from "./shop-expert.js";
 
 /** A web store in text. */
 export const shopPrompt: EnvPrompt = {

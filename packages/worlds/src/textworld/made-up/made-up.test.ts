@@ -2,8 +2,7 @@ import { envChecks } from "@pawl/core/envs/conformance.js";
 import type { Env } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { expect, it } from "vitest";
-import { familyNames } from "./families.js";
-import { MOST_POINTS, madeUpGame, madeUpTasks } from "./made-up.js";
+import { familyNames, MOST_POINTS, madeUpGame, madeUpTasks } from "./made-up.js";
 
 const open = (options: object = {}) =>
   openEnvironment({ name: "textworld", data: "made-up", ...options });

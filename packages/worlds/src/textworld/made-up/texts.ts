@@ -1,7 +1,6 @@
 /** What the player reads of a made-up game besides the events. */
-import type { Facts } from "../facts.js";
-import { factsWith, holds, type MadeGame, roomOf } from "./made-game.js";
-import { CUTS, HEATS } from "./rules.js";
+import type { Facts } from "../logic.js";
+import { CUTS, factsWith, HEATS, holds, type MadeGame, roomOf } from "./made-game.js";
 
 /** The room the player is in: its name, furniture, things and exits. */
 export function roomText(game: MadeGame, facts: Facts): string {

@@ -1,6 +1,6 @@
 /** Runs a story, instruction by instruction, until it waits for a line. */
-import { tokenise } from "./dictionary.js";
-import { HOST, type Instruction, OPCODES } from "./instruction.js";
+
+import { HOST, type Instruction, OPCODES, type Routine } from "./instruction.js";
 import {
   instructionAt,
   type Machine,
@@ -13,9 +13,8 @@ import {
   writeByte,
 } from "./machine.js";
 import { OPERATIONS, operationsOf, takesList } from "./operations.js";
-import type { Routine } from "./routine.js";
 import { storyFault } from "./story.js";
-import { assign, peek, pop, push, replace, signed, value } from "./variables.js";
+import { tokenise } from "./text.js";
 
 /** Starts the story and runs it to the first line of input. */
 export function startStory(machine: Machine): void {
@@ -283,3 +282,71 @@ const STEPS: readonly (Step | undefined)[] = OPCODES.map((opcode) => {
   if (operation === undefined) return CONTROL[opcode.name];
   return takesList(operation) ? operateOnList : operate;
 });
+
+/** A word as a signed number. */
+function signed(word: number): number {
+  return (word << 16) >> 16;
+}
+
+/** The value of an operand; reading variable 0 takes it from the stack. */
+function value(machine: Machine, operand: number): number {
+  return operand >= 0 ? operand : variable(machine, ~operand);
+}
+
+/** The value of a variable. */
+function variable(machine: Machine, number: number): number {
+  if (number === 0) return pop(machine);
+  if (number < 16) return machine.stack[local(machine, number)]!;
+  const address = machine.story.globals + 2 * number;
+  return (machine.memory[address]! << 8) | machine.memory[address + 1]!;
+}
+
+/** Stores into a variable; variable 0 pushes, -1 is nowhere. */
+function assign(machine: Machine, number: number, word: number): void {
+  if (number === 0) push(machine, word);
+  else if (number > 15) {
+    const address = machine.story.globals + 2 * number;
+    machine.memory[address] = word >> 8;
+    machine.memory[address + 1] = word;
+  } else if (number > 0) machine.stack[local(machine, number)] = word;
+}
+
+/** The place of a local variable in the stack. */
+function local(machine: Machine, number: number): number {
+  const place = machine.locals + number - 1;
+  if (place < machine.floor) return place;
+  throw storyFault(
+    machine.story,
+    machine.frames[machine.depth - 1]!.routine.address,
+    `a routine of ${machine.floor - machine.locals} local variables names number ${number}`,
+  );
+}
+
+/** The same where an operand names the variable: the stack is then looked at, not taken from. */
+function peek(machine: Machine, number: number): number {
+  return number === 0 ? machine.stack[machine.top - 1]! : variable(machine, number);
+}
+
+/** Stores into a variable that an operand names: the top of the stack is replaced. */
+function replace(machine: Machine, number: number, word: number): void {
+  if (number === 0) machine.stack[machine.top - 1] = word;
+  else assign(machine, number, word);
+}
+
+/** Pushes onto the stack. */
+function push(machine: Machine, word: number): void {
+  if (machine.top >= machine.stack.length)
+    throw storyFault(machine.story, 0, "the stack is full: something is pushed without end");
+  machine.stack[machine.top++] = word;
+}
+
+/** Takes from the stack. */
+function pop(machine: Machine): number {
+  if (machine.top <= machine.floor)
+    throw storyFault(
+      machine.story,
+      machine.frames[machine.depth - 1]!.routine.address,
+      "a routine takes from an empty stack",
+    );
+  return machine.stack[--machine.top]!;
+}

@@ -2,12 +2,18 @@
  * A Z-machine: memory, stack, generator of random numbers and output. One machine serves all the
  * games of a story that are being played: each puts its state in, plays a turn and takes it out.
  */
-import { type Dictionary, readDictionary } from "./dictionary.js";
-import { decodeInstruction, type Instruction } from "./instruction.js";
+
+import {
+  type Compiled,
+  decodeInstruction,
+  type Instruction,
+  newRoutine,
+  type Routine,
+  readRoutine,
+} from "./instruction.js";
 import { createObjects, type Objects } from "./objects.js";
-import { type Compiled, newRoutine, type Routine, readRoutine } from "./routine.js";
 import { type Story, storyFault } from "./story.js";
-import { character, decodeText } from "./text.js";
+import { character, type Dictionary, decodeText, readDictionary } from "./text.js";
 
 /** A routine that is running. */
 interface Frame {

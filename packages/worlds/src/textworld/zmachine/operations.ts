@@ -2,7 +2,7 @@
  * What plain instructions do, written once as JavaScript: the interpreter calls it, and the compiler
  * puts it into the functions that it writes. `x`, `y` and `z` are the operands, `all` is their list.
  */
-import { readDictionary, tokenise } from "./dictionary.js";
+
 import { OPCODES } from "./instruction.js";
 import {
   drawRandom,
@@ -16,7 +16,7 @@ import {
   writeWord,
 } from "./machine.js";
 import { storyFault } from "./story.js";
-import { encodeWord } from "./text.js";
+import { encodeWord, readDictionary, tokenise } from "./text.js";
 
 /** Of instructions by name: the value that they store or branch by, or what they do. */
 export const OPERATIONS: Readonly<Record<string, string>> = {

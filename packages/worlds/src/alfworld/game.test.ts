@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { shedDomain, shedGame, shedProblem } from "./fixtures/shed.js";
-import { parseGame } from "./game.js";
-import { NOTHING_HAPPENS, type Play, startPlay } from "./play.js";
+import { NOTHING_HAPPENS, type Play, parseGame, startPlay } from "./game.js";
 import { chooseAll, holds, type View } from "./solve.js";
 import { applicableActions, type State } from "./state.js";
 import type { World } from "./world.js";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseAction, writeAction } from "./action.js";
-import { exactMatch, f1Score, normaliseAnswer } from "./answer.js";
+import { exactMatch, f1Score, normaliseAnswer, parseAction, writeAction } from "./search-env.js";
 
 describe("normalising an answer", () => {
   it.each([
