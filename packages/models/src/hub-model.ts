@@ -6,12 +6,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError } from "@pawl/core/engine/engine.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
+import { ggufFolder } from "./gguf/gguf-convert.js";
 import { isGgufName } from "./gguf/gguf-file.js";
-import { ggufFolder } from "./gguf/gguf-folder.js";
 import type { HubName } from "./hub/hub-name.js";
 import { fetchSnapshot, type ListedFile } from "./hub/hub-snapshot.js";
 import type { FetchedModel, FetchOptions, ModelOrigin } from "./model-origin.js";
-import { INDEX_FILE, shardsOf, WEIGHTS_FILE } from "./weights/shards.js";
+import { INDEX_FILE, shardsOf, WEIGHTS_FILE } from "./weights/checkpoint.js";
 
 const NEEDED = ["config.json", "tokenizer.json"];
 const WANTED = [

@@ -9,10 +9,10 @@ import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { readGgufModel } from "./gguf/gguf-convert.js";
 import { type GgufFile, openGguf } from "./gguf/gguf-file.js";
+import { weightFiles } from "./weights/checkpoint.js";
 import { parseModelConfig } from "./weights/config-json.js";
 import type { ModelConfig } from "./weights/model-config.js";
 import { openSafetensors } from "./weights/safetensors.js";
-import { weightFiles } from "./weights/shards.js";
 import { checkTensors, tensorSpecs } from "./weights/tensor-names.js";
 
 /** A model by its files. */

@@ -12,7 +12,7 @@ import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { writeSmallFile } from "@pawl/core/runs/small-file.js";
 import { isRemote } from "@pawl/training/engines.js";
 import { readTrainConfig } from "@pawl/training/recorded-config.js";
-import { readRwmlConfig } from "@pawl/worldmodel/rwml/recorded-config.js";
+import { readRwmlConfig } from "@pawl/worldmodel/rwml/config.js";
 import { type EvaluationSize, readResult } from "./result-file.js";
 
 /** A folder, the settings it is for, and how its model is evaluated. */

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { POINTER_FILE } from "@pawl/core/engine/engine.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { weightFiles } from "@pawl/models/weights/checkpoint.js";
 import { LORA_ALPHA, LORA_TARGETS, type LoraOptions } from "@pawl/models/weights/lora.js";
-import { weightFiles } from "@pawl/models/weights/shards.js";
 import { z } from "zod";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";
 

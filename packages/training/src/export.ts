@@ -13,11 +13,10 @@ import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { type GgufWeights, prepareGguf, writeGgufExport } from "@pawl/models/gguf/gguf-export.js";
 import { isGgufName } from "@pawl/models/gguf/gguf-file.js";
 import { tokenizerMetadata } from "@pawl/models/gguf/gguf-tokenizer-metadata.js";
-import { openCheckpoint, writeCheckpoint } from "@pawl/models/weights/checkpoint.js";
-import { weightFiles } from "@pawl/models/weights/shards.js";
+import { openCheckpoint, weightFiles, writeCheckpoint } from "@pawl/models/weights/checkpoint.js";
 import { VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
-import { type EngineChoice, engineFor } from "./engine-choice.js";
 import type { EngineOptions } from "./engine-kind.js";
+import { type EngineChoice, engineFor } from "./engines.js";
 import { openModel } from "./open-model.js";
 import type { SavedModel } from "./saved-model.js";
 

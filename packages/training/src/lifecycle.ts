@@ -50,7 +50,7 @@ import { watchContext } from "./context-limit.js";
 import { correctionsNotice, olderNamesNotice } from "./recorded-config.js";
 import { coresNotice, refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";
-import { type LiveTracking, trackLive } from "./trackers/live.js";
+import { type LiveTracking, trackLive } from "./trackers/follow.js";
 import type { TrackOptions } from "./trackers/options.js";
 
 /** Where to train, and callbacks. */

@@ -15,11 +15,12 @@ import { isPreset, PRESETS, type PresetName } from "@pawl/engine-cpu/init.js";
 import { fetchModel } from "@pawl/models/fetch-model.js";
 import type { FetchOptions, ModelOrigin } from "@pawl/models/model-origin.js";
 import type { TrainConfig } from "./config.js";
-import { type EngineChoice, engineFor } from "./engine-choice.js";
 import {
+  type EngineChoice,
   type EngineModel,
   type EngineNeeds,
   type EngineOptions,
+  engineFor,
   isRemote,
   openEngine,
   refuseMissing,

@@ -5,8 +5,7 @@ import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { checkStaleness } from "@pawl/core/train/staleness.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { replayRun } from "./replay.js";
-import { isComparable } from "./replay-compare.js";
+import { isComparable, replayRun } from "./replay.js";
 import { type TrainOptions, trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
 

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { beforeAll, describe, expect, it } from "vitest";
-import { replayRun } from "./replay.js";
-import type { ReplayedUpdate } from "./replay-compare.js";
+import { type ReplayedUpdate, replayRun } from "./replay.js";
 import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
 

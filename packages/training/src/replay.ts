@@ -55,8 +55,70 @@ import { openSavedModel } from "./open-model.js";
 import { correctionsNotice, trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { recount, recountStaleness } from "./recount.js";
 import { recountAdvantages } from "./recount-advantages.js";
-import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
+
+/** A number that differs from its record; undefined if it is missing. */
+export interface Divergence {
+  readonly update: number;
+  readonly quantity: string;
+  readonly recorded: number | undefined;
+  readonly recomputed: number | undefined;
+}
+
+/** One recomputed update. */
+export interface ReplayedUpdate {
+  readonly update: number;
+  /** The quantities that were compared. */
+  readonly compared: readonly string[];
+  /** Recorded, but not determined by the record. */
+  readonly left: readonly string[];
+  /** Whether the update was learnt again from its weights. */
+  readonly learnt: boolean;
+  readonly divergences: readonly Divergence[];
+}
+
+/** The recomputed numbers, and which of them an engine contributed to. */
+interface Recomputed {
+  readonly line: MetricsLine;
+  readonly byEngine: (quantity: string) => boolean;
+  readonly learnt: boolean;
+}
+
+/** Summing in another order changes the last digits; nothing else may differ. */
+const EXACT = 1e-9;
+
+/**
+ * Whether a number belongs to the update, rather than being a time, a load, a memory size, an evaluation or an alarm.
+ */
+export const isComparable = (name: string): boolean =>
+  !/^(seconds\.|pace\.|memory\.|eval\.|alarm\.|notFinite\.|update$)/.test(name);
+
+/** The differences between the record and the recomputed numbers. */
+function compare(
+  recorded: MetricsLine,
+  { line, byEngine, learnt }: Recomputed,
+  { tolerance }: { readonly tolerance: number },
+): ReplayedUpdate {
+  const update = recorded.update!;
+  const names = Object.keys(recorded).filter(isComparable);
+  const compared = names.filter((name) => name in line);
+  const divergences = compared
+    .filter((name) => {
+      const [a, b] = [recorded[name]!, line[name]!];
+      const allowed = byEngine(name)
+        ? tolerance * Math.max(Math.abs(a), 0.1)
+        : EXACT * Math.max(Math.abs(a), 1);
+      return !(Math.abs(a - b) <= allowed);
+    })
+    .map((name) => ({
+      update,
+      quantity: name,
+      recorded: recorded[name],
+      recomputed: line[name],
+    }));
+  const left = names.filter((name) => !(name in line));
+  return { update, compared, left, learnt, divergences };
+}
 
 /** How to replay. */
 export interface ReplayOptions {

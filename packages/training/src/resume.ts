@@ -2,12 +2,17 @@
  * What may change when a run is resumed: its length, how it is watched, and where it is computed.
  */
 
+import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { basename, dirname, join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { flagOf } from "@pawl/core/config/settings.js";
 import { differences, type SettingsTree } from "@pawl/core/config/settings-tree.js";
-import { readManifest, type SettingChanges } from "@pawl/core/runs/manifest.js";
+import { POINTER_FILE } from "@pawl/core/engine/engine.js";
+import { explainIo } from "@pawl/core/files/io-error.js";
+import { readManifest, type SettingChanges, writeManifest } from "@pawl/core/runs/manifest.js";
 import { RunError } from "@pawl/core/runs/run-error.js";
+import { requireFree } from "@pawl/core/runs/run-lock.js";
 import { learningRate, type OptimizerOptions } from "@pawl/core/train/schedule.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import { z } from "zod";
@@ -105,4 +110,35 @@ export function coresNotice(
   if (before === undefined || before === cores || threads !== undefined) return undefined;
   if (address !== undefined && address !== "embedded") return undefined;
   return `${folder} was computed on ${before} cores until now, and goes on with ${cores}: sums are split differently, so the last digits of its numbers differ. --engine.threads ${before} keeps them.`;
+}
+
+/** Copies a run that no process is writing to into a new or empty folder. */
+export function copyRun(from: string, to: string, force = false): void {
+  checkCopy(from, to, force);
+  try {
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(from, to, { recursive: true, filter: (path) => !/^lock(\.|$)/.test(basename(path)) });
+  } catch (error) {
+    throw new RunError(`could not copy ${from} to ${explainIo(error, to)}`, { cause: error });
+  }
+  writeManifest(to, { ...readManifest(from), copiedFrom: from });
+}
+
+/** Refuses a copy that cannot be made or resumed. */
+export function checkCopy(from: string, to: string, force: boolean): void {
+  readManifest(from);
+  requireFree(from, { force });
+  if (existsSync(to) && readdirSync(to).length > 0)
+    throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);
+  const pointer = pointers(from)[0];
+  if (pointer !== undefined)
+    throw new RunError(
+      `${from} cannot be copied: ${pointer} points to an engine server, which keeps weights for one run only. Resume without --out.`,
+    );
+}
+
+function pointers(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => basename(path) === POINTER_FILE)
+    .map((path) => join(folder, path));
 }

@@ -21,9 +21,8 @@ import type { FinishedUpdate } from "@pawl/core/train/rl-types.js";
 import { fitSamples, type SftStep, sft } from "@pawl/core/train/sft.js";
 import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
-import { checkConfig } from "./checks.js";
+import { checkConfig, contradictions } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
-import { contradictions } from "./contradictions.js";
 import {
   checkpointRun,
   conductRun,
@@ -37,8 +36,14 @@ import {
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
-import { hasTimePlan, type TimePlan, timePlan } from "./plan.js";
-import { requireMemory, type SizePlan, sizePlan } from "./plan-memory.js";
+import {
+  hasTimePlan,
+  requireMemory,
+  type SizePlan,
+  sizePlan,
+  type TimePlan,
+  timePlan,
+} from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";

@@ -6,10 +6,8 @@
  * the most probable one, it need not be sampled, so most turns of a good model cost one pass over
  * their trajectory.
  */
-import { degenerations } from "./degeneration.js";
-import { groupBy } from "./group-by.js";
-import type { Prediction, WorldModel, WorldQuery } from "./model.js";
-import type { Outcome, Trajectory } from "./trajectory.js";
+import { degenerations, type Prediction, type WorldModel, type WorldQuery } from "./model.js";
+import { groupBy, type Outcome, type Trajectory } from "./trajectory.js";
 
 /** One answer compared with the world's. */
 export interface ScoredTurn {

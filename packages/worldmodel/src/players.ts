@@ -15,7 +15,7 @@ import {
   promptOptions,
   promptStyle,
 } from "@pawl/core/text/prompt.js";
-import type { EngineChoice } from "@pawl/training/engine-choice.js";
+import type { EngineChoice } from "@pawl/training/engines.js";
 import { openSavedModel } from "@pawl/training/open-model.js";
 import { findModel, isModelName } from "@pawl/training/saved-model.js";
 import type { z } from "zod";

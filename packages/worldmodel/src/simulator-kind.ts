@@ -17,7 +17,7 @@ import {
 } from "@pawl/core/envs/env.js";
 import { type EnvConfig, openEnvironment } from "@pawl/core/envs/open.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import { settingsOfModel } from "@pawl/training/saved-model.js";
 import { z } from "zod";
 import { anchorOptions, maxTokensOption } from "./config.js";

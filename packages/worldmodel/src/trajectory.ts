@@ -142,3 +142,18 @@ function describe(issue: z.core.$ZodIssue): string {
   // With the number of the turn, every problem would be its own kind.
   return `${path.replace(/\.\d+\./, ".N.") || "the record"}: ${issue.message}`;
 }
+
+/** Groups items by key, in order of first appearance; Node 20 has no `Map.groupBy`. */
+export function groupBy<Key, Item>(
+  items: Iterable<Item>,
+  keyOf: (item: Item) => Key,
+): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}

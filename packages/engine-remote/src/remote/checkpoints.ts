@@ -19,8 +19,7 @@ import {
 import { openRegularHandle, readRegularText } from "@pawl/core/files/regular-file.js";
 import { readReply } from "@pawl/core/http/http-client.js";
 import { ADAPTER_FILES } from "@pawl/models/weights/adapter.js";
-import { OPTIMIZER_FILE } from "@pawl/models/weights/checkpoint.js";
-import { WEIGHTS_FILE, weightFiles } from "@pawl/models/weights/shards.js";
+import { OPTIMIZER_FILE, WEIGHTS_FILE, weightFiles } from "@pawl/models/weights/checkpoint.js";
 import { z } from "zod";
 import type { Transport } from "./transport.js";
 

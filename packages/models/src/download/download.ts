@@ -10,8 +10,77 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { UserError } from "@pawl/core/errors.js";
 import { writeFully } from "@pawl/core/files/atomic-file.js";
+import { networkReason } from "@pawl/core/http/http-client.js";
 import { isAlive } from "@pawl/core/processes/process-alive.js";
-import { statusOf } from "./answer.js";
+
+/** From this size on, a download says how far it is. */
+const LARGE = 10e6;
+
+/** Says how far a large download is, in steps of a tenth. */
+export function progress(
+  what: string,
+  size: number,
+  onNotice: ((message: string) => void) | undefined,
+): (bytes: number) => void {
+  let last = -1;
+  return (bytes) => {
+    const tenths = Math.floor((10 * bytes) / size);
+    if (size < LARGE || tenths <= last) return;
+    last = tenths;
+    onNotice?.(`${what}: ${(bytes / 1e6).toFixed(0)} of ${(size / 1e6).toFixed(0)} MB`);
+  };
+}
+
+/** Maximum wait for an answer to begin. */
+const ANSWER_MS = 30_000;
+
+/** How long to wait, and what to say. */
+export interface AnswerOptions {
+  /** What to do without network access, for errors. */
+  readonly offline: string;
+  readonly answerMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A server cannot be reached at all: no network, a firewall, a server that hangs. */
+export class Unreachable extends UserError {
+  override readonly name = "Unreachable";
+}
+
+/** The answer of the server at `endpoint`; only its beginning is subject to a time limit. */
+export async function answerOf(
+  endpoint: string,
+  { offline, answerMs = ANSWER_MS, signal }: AnswerOptions,
+  ...[input, init]: Parameters<typeof fetch>
+): Promise<Response> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), answerMs);
+  try {
+    return await fetch(input, {
+      ...init,
+      signal:
+        signal === undefined ? controller.signal : AbortSignal.any([controller.signal, signal]),
+    });
+  } catch (error) {
+    signal?.throwIfAborted();
+    const reason = controller.signal.aborted
+      ? `no answer within ${answerMs / 1000} s`
+      : networkReason(error).text;
+    throw new Unreachable(
+      `cannot reach ${new URL(endpoint).origin} (${reason}). Without network access, ${offline}.`,
+      { cause: error },
+    );
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The status of a failed request, if the server answered. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
+    ? error.statusCode
+    : undefined;
+}
 
 /** Where a file comes from. */
 export interface DownloadSource {

@@ -12,8 +12,7 @@ import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { z } from "zod";
 import { sha256File, verifyFiles } from "../checksum.js";
-import { type HubClient, hubClient } from "../hub/hub-client.js";
-import { addressOf, downloadTo } from "../hub/hub-download.js";
+import { addressOf, downloadTo, type HubClient, hubClient } from "../hub/hub-client.js";
 
 const RECORD = "checksums.json";
 const NEEDED = ["tokenizer.json", "tokenizer_config.json"];

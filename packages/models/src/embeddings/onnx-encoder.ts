@@ -11,8 +11,7 @@ import { readRegularText } from "@pawl/core/files/regular-file.js";
 import type { InferenceSession, Tensor } from "onnxruntime-common";
 import { sha256File } from "../checksum.js";
 import { onnxRuntime } from "../onnx-runtime.js";
-import { type Encoder, normalise } from "./encoder.js";
-import { type Pooling, pool } from "./pooling.js";
+import { type Encoder, normalise, type Pooling, pool } from "./encoder.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];
 /** The usual size of the position table of BERT-like encoders. */

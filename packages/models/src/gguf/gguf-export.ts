@@ -13,8 +13,7 @@ import type { Checkpoint } from "../weights/checkpoint.js";
 import { formatModelConfig, parseModelConfig } from "../weights/config-json.js";
 import { type ModelConfig, windowOf } from "../weights/model-config.js";
 import { OUTPUT_HEAD, type TensorSpec, VALUE_HEAD } from "../weights/tensor-names.js";
-import { GGUF_ARCHITECTURES, ggufConfig } from "./gguf-config.js";
-import { llama3Factors } from "./gguf-rope.js";
+import { GGUF_ARCHITECTURES, ggufConfig, llama3Factors } from "./gguf-config.js";
 import { ggufName, headsOf, permute, ROPE_FACTORS } from "./gguf-tensors.js";
 import { tokenizerMetadata } from "./gguf-tokenizer-metadata.js";
 import {

@@ -9,7 +9,7 @@ import { EngineError } from "@pawl/core/engine/engine.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { wordPreTokenizer } from "@pawl/core/text/words.js";
 import { z } from "zod";
-import { TOKEN_TYPE } from "./gguf-vocabulary.js";
+import { TOKEN_TYPE } from "./gguf-metadata.js";
 import { wordRuleName } from "./gguf-words.js";
 import type { WrittenMetadata } from "./gguf-write.js";
 

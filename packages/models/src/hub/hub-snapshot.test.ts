@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { hubCacheFolder } from "./hub-cache.js";
 import { parseHubName } from "./hub-name.js";
-import { fetchSnapshot, type SnapshotOptions } from "./hub-snapshot.js";
+import { fetchSnapshot, hubCacheFolder, type SnapshotOptions } from "./hub-snapshot.js";
 import { COMMIT, type HubStandIn, startHub } from "./hub-testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-hub-"));

@@ -6,7 +6,7 @@
  */
 import { UserError } from "@pawl/core/errors.js";
 import { networkReason, readReply } from "@pawl/core/http/http-client.js";
-import { type AnswerOptions, answerOf, statusOf } from "../download/answer.js";
+import { type AnswerOptions, answerOf, statusOf } from "../download/download.js";
 
 const PYPI = "https://pypi.org/simple";
 /** Longer than the page of any package. */

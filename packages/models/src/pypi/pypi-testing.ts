@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { zipOf } from "@pawl/core/files/zip-testing.js";
-import type { PypiModel, Wheel } from "./pypi-models.js";
+import type { PypiModel, Wheel } from "./pypi-model.js";
 
 /** What the stand-in does wrong. */
 interface Faults {

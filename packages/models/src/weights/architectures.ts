@@ -1,5 +1,100 @@
 /** The supported architectures, by their names in config.json: what they change in a Llama. */
-import type { WindowRule } from "./sliding-window.js";
+import { z } from "zod";
+
+/** Layers in which a token sees only the last tokens: their form in config.json. */
+export interface SlidingWindow {
+  /** A token sees itself and the `size - 1` tokens before it. */
+  readonly size: number;
+  /** Which layers have it. */
+  readonly layers: readonly number[];
+  /** Base of their rotary embedding, if it is not that of the other layers. */
+  readonly ropeTheta?: number;
+}
+
+/** Which layers of an architecture have a window, unless `layer_types` says so. */
+type WindowRule =
+  | "none"
+  | "all layers"
+  /** If `use_sliding_window` is set: from `max_window_layers` on. */
+  | "last layers"
+  /** If `use_sliding_window` is set: those without a rotary embedding. */
+  | "unrotated layers"
+  /** With n from `sliding_window_pattern`. */
+  | "all but every nth layer";
+
+const FULL = "full_attention";
+const SLIDING = "sliding_attention";
+
+/** The fields of config.json that say so, with the defaults of Hugging Face's configurations. */
+export const windowFields = {
+  sliding_window: z.int().positive().nullish(),
+  use_sliding_window: z.boolean().default(false),
+  max_window_layers: z.int().nonnegative().default(28),
+  sliding_window_pattern: z.int().positive().default(6),
+  layer_types: z.array(z.string()).nullish(),
+};
+
+type Fields = z.infer<z.ZodObject<typeof windowFields>>;
+
+/** The window that these fields describe, or what is wrong with them. */
+export function parseSlidingWindow(
+  fields: Fields,
+  rule: WindowRule,
+  layers: number,
+  unrotated: readonly number[],
+): { readonly window: SlidingWindow | undefined } | { readonly problem: string } {
+  const optional = rule === "last layers" || rule === "unrotated layers";
+  if (!optional && fields.use_sliding_window)
+    return { problem: "use_sliding_window in this architecture" };
+  const used = rule !== "none" && (!optional || fields.use_sliding_window);
+  const { sliding_window: given = rule === "unrotated layers" ? null : 4096 } = fields;
+  const size = used ? given : null;
+  const slides = (layer: number) => {
+    if (rule === "last layers") return layer >= fields.max_window_layers;
+    if (rule === "all but every nth layer") return (layer + 1) % fields.sliding_window_pattern > 0;
+    return rule === "all layers" || unrotated.includes(layer);
+  };
+  const usual = Array.from({ length: layers }, (_, layer) =>
+    size !== null && slides(layer) ? SLIDING : FULL,
+  );
+  const kinds = fields.layer_types ?? usual;
+  const unknown = kinds.find((kind) => kind !== FULL && kind !== SLIDING);
+  if (unknown !== undefined)
+    return { problem: `layer_types with "${unknown}"; only "${FULL}" and "${SLIDING}" are` };
+  if (kinds.length !== layers)
+    return { problem: `layer_types for ${kinds.length} layers; the model has ${layers}` };
+  const sliding = kinds.flatMap((kind, layer) => (kind === SLIDING ? [layer] : []));
+  if (sliding.length > 0 && size === null)
+    return { problem: `layer_types with "${SLIDING}" in a model without a sliding window` };
+  // transformers gives every layer the window, whatever their types are.
+  if (rule === "all layers" && `${kinds}` !== `${usual}`)
+    return { problem: "layer_types that differ from layer to layer in this architecture" };
+  return { window: size === null || sliding.length === 0 ? undefined : { size, layers: sliding } };
+}
+
+/** A window as config.json has it. */
+export function formatSlidingWindow(
+  window: SlidingWindow | undefined,
+  rule: WindowRule,
+  layers: number,
+): Readonly<Record<string, unknown>> {
+  if (rule === "all layers") return { sliding_window: window?.size ?? null };
+  const layer_types = Array.from({ length: layers }, (_, layer) =>
+    window?.layers.includes(layer) ? SLIDING : FULL,
+  );
+  if (rule === "all but every nth layer")
+    return {
+      layer_types,
+      ...(window && { sliding_window: window.size, rope_local_base_freq: window.ropeTheta }),
+    };
+  if (window === undefined) return {};
+  return {
+    use_sliding_window: true,
+    sliding_window: window.size,
+    ...(rule === "last layers" && { max_window_layers: window.layers[0] }),
+    layer_types,
+  };
+}
 
 /** The arithmetic that an architecture's name stands for. */
 export interface Traits {

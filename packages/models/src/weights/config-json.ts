@@ -2,10 +2,17 @@
 
 import { EngineError } from "@pawl/core/engine/engine.js";
 import { z } from "zod";
-import { ARCHITECTURES, type Architecture, type Meaning, SUPPORTED } from "./architectures.js";
+import {
+  ARCHITECTURES,
+  type Architecture,
+  formatSlidingWindow,
+  type Meaning,
+  parseSlidingWindow,
+  SUPPORTED,
+  windowFields,
+} from "./architectures.js";
 import { checkModelConfig, isRotated, type ModelConfig } from "./model-config.js";
 import { formatRopeScaling, parseRopeScaling, ropeFields } from "./rope.js";
-import { formatSlidingWindow, parseSlidingWindow, windowFields } from "./sliding-window.js";
 
 /** How Gemma names its activation. */
 const GELU = "gelu_pytorch_tanh";

@@ -1,8 +1,7 @@
 /** The shape of a decoder-only transformer. */
 import { EngineError } from "@pawl/core/engine/engine.js";
-import type { Architecture, Traits } from "./architectures.js";
+import type { Architecture, SlidingWindow, Traits } from "./architectures.js";
 import type { RopeScaling } from "./rope.js";
-import type { SlidingWindow } from "./sliding-window.js";
 
 /** Everything that determines a model's tensors and arithmetic. */
 export interface ModelConfig extends Traits {

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { formatRopeScaling, parseRopeScaling, type RopeScaling } from "./rope.js";
-import { ropeFrequencies } from "./rope-frequencies.js";
+import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFrequencies } from "./rope.js";
 
 const MODEL = { maxContext: 640, originalContext: undefined };
 

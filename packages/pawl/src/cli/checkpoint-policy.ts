@@ -24,8 +24,12 @@ import {
   refuseIgnoredSettings,
   settingConditions,
 } from "@pawl/training/applies.js";
-import { engineChoice, engineFor } from "@pawl/training/engine-choice.js";
-import { type EngineOptions, engineOptions } from "@pawl/training/engines.js";
+import {
+  type EngineOptions,
+  engineChoice,
+  engineFor,
+  engineOptions,
+} from "@pawl/training/engines.js";
 import { openModel } from "@pawl/training/open-model.js";
 import type { ActingConfig } from "@pawl/training/recorded-config.js";
 import { findModel, settingsOfModel } from "@pawl/training/saved-model.js";

@@ -11,7 +11,7 @@ import { recordRollout } from "@pawl/core/runs/record-rollout.js";
 import { defaultRunFolder } from "@pawl/core/runs/run-folder.js";
 import { promptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
-import { checkAgentPrompt } from "@pawl/training/agent-checks.js";
+import { checkAgentPrompt } from "@pawl/training/checks.js";
 import { shuffleOption } from "@pawl/training/config.js";
 import { z } from "zod";
 import { collectOutcomes, makeCard } from "../evaluation/card.js";

@@ -6,7 +6,7 @@ import { streamAnswer } from "@pawl/core/engine/stream.js";
 import { plainText } from "@pawl/core/plain-text.js";
 import { mixSeed } from "@pawl/core/random.js";
 import type { ChatMessage, Tokenizer } from "@pawl/core/text/tokenizer.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import type { OpenModel } from "@pawl/training/open-model.js";
 import { z } from "zod";
 import { createAsker } from "./asker.js";

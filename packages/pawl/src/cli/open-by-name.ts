@@ -1,5 +1,5 @@
 /** Opens a model by the name that a command was given. */
-import { type EngineChoice, engineFor } from "@pawl/training/engine-choice.js";
+import { type EngineChoice, engineFor } from "@pawl/training/engines.js";
 import { type OpenModel, openModel, openSavedModel } from "@pawl/training/open-model.js";
 import { findModel } from "@pawl/training/saved-model.js";
 import type { Call } from "./command.js";

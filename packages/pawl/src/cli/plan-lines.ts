@@ -1,7 +1,6 @@
 /** What a run will take, in words. */
 
-import type { TimePlan } from "@pawl/training/plan.js";
-import type { SizePlan } from "@pawl/training/plan-memory.js";
+import type { SizePlan, TimePlan } from "@pawl/training/plan.js";
 import type { RunPlan } from "@pawl/training/run.js";
 import { number } from "./format.js";
 

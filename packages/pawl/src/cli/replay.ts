@@ -1,8 +1,7 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { correctionsNotice, olderNamesNotice } from "@pawl/training/recorded-config.js";
-import { replayRun } from "@pawl/training/replay.js";
-import type { Divergence } from "@pawl/training/replay-compare.js";
+import { type Divergence, replayRun } from "@pawl/training/replay.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";

@@ -6,7 +6,7 @@ import type { Manifest } from "@pawl/core/runs/manifest.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import { trainConfig } from "@pawl/training/config.js";
-import type { Recipe } from "@pawl/ui/report/setting-rows.js";
+import type { Recipe } from "@pawl/ui/report/run-groups.js";
 import { PRETRAINED, pretrainedRecipe, quickRecipe, recipeOf } from "./default-recipe.js";
 import { DEFAULT_WORLD } from "./worlds.js";
 

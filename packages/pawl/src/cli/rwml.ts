@@ -2,9 +2,12 @@ import { readManifest } from "@pawl/core/runs/manifest.js";
 import { defaultRunFolder } from "@pawl/core/runs/run-folder.js";
 import { resumeChanges } from "@pawl/training/resume.js";
 import { settingsOfModel } from "@pawl/training/saved-model.js";
-import { rwmlConditions } from "@pawl/worldmodel/rwml/applies.js";
-import { type RwmlConfig, rwmlConfig } from "@pawl/worldmodel/rwml/config.js";
-import { rwmlConfigOf } from "@pawl/worldmodel/rwml/recorded-config.js";
+import {
+  type RwmlConfig,
+  rwmlConditions,
+  rwmlConfig,
+  rwmlConfigOf,
+} from "@pawl/worldmodel/rwml/config.js";
 import { rwmlRun } from "@pawl/worldmodel/rwml/run.js";
 import { z } from "zod";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";

@@ -7,7 +7,7 @@ import { createSession } from "@pawl/agents/session.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { mixSeed } from "@pawl/core/random.js";
 import { createScheduler } from "@pawl/core/rollout/scheduler.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import type { OpenModel } from "@pawl/training/open-model.js";
 import { z } from "zod";
 import { type Call, defineCommand, exitCodes } from "./command.js";

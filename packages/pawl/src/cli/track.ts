@@ -1,8 +1,7 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { readManifest } from "@pawl/core/runs/manifest.js";
 import { leftOutNotice } from "@pawl/core/trust/secret-settings.js";
-import { openCursors } from "@pawl/training/trackers/cursor.js";
-import { cursorName, sendRest } from "@pawl/training/trackers/follow.js";
+import { cursorName, openCursors, sendRest } from "@pawl/training/trackers/follow.js";
 import { parseTarget, targetsOption, trackSettings } from "@pawl/training/trackers/options.js";
 import { openSource } from "@pawl/training/trackers/source.js";
 import { z } from "zod";

@@ -7,7 +7,7 @@ import { openEnvironment } from "@pawl/core/envs/open.js";
 import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
 import { hasManifest } from "@pawl/core/runs/manifest.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import {
   type BehaviourOptions,
   parseBehaviours,
@@ -21,6 +21,7 @@ import {
   keptApart,
   parseBudgets,
   readDataSets,
+  statisticsOf,
   withinBudgets,
   writeDataSet,
 } from "@pawl/worldmodel/dataset.js";
@@ -28,7 +29,6 @@ import { chatPlayerOptions, checkPlayers } from "@pawl/worldmodel/players.js";
 import { createProblems, type Problems } from "@pawl/worldmodel/problems.js";
 import { protocolOptions } from "@pawl/worldmodel/protocol.js";
 import { datasetInfo, exportChat } from "@pawl/worldmodel/sharegpt.js";
-import { statisticsOf } from "@pawl/worldmodel/statistics.js";
 import { type Trajectory, trajectoryOf } from "@pawl/worldmodel/trajectory.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";

@@ -1,6 +1,6 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import { dataOptions, maxTokensOption } from "@pawl/worldmodel/config.js";
 import { readDataSets } from "@pawl/worldmodel/dataset.js";
 import {

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { successInterval } from "@pawl/core/success-interval.js";
-import { engineChoice } from "@pawl/training/engine-choice.js";
+import { engineChoice } from "@pawl/training/engines.js";
 import { openSavedModel } from "@pawl/training/open-model.js";
 import { findModel, type SavedModel } from "@pawl/training/saved-model.js";
 import { chosenAnswers, ownQuestions, readQuestions } from "@pawl/worldmodel/rwml/choices.js";

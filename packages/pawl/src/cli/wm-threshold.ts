@@ -5,7 +5,7 @@ import { writeSmallFile } from "@pawl/core/runs/small-file.js";
 import { encoderOptions, openEncoder } from "@pawl/models/embeddings/open-encoder.js";
 import { shortNumber, shortPercent } from "@pawl/ui/report/scale.js";
 import { distancesOf, thresholdPage } from "@pawl/ui/report/threshold-page.js";
-import { stateDistances } from "@pawl/worldmodel/rwml/embedding-reward.js";
+import { stateDistances } from "@pawl/worldmodel/rwml/reward.js";
 import { type PairKind, statePairs } from "@pawl/worldmodel/rwml/state-pairs.js";
 import { proposeThresholds, type ThresholdEffect } from "@pawl/worldmodel/rwml/threshold.js";
 import { z } from "zod";

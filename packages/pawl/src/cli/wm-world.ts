@@ -9,7 +9,7 @@ import {
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
 import { chatClientOptions, createChatClient } from "@pawl/core/rollout/policies/chat-client.js";
-import { type EngineChoice, engineChoice } from "@pawl/training/engine-choice.js";
+import { type EngineChoice, engineChoice } from "@pawl/training/engines.js";
 import { maxTokensOption } from "@pawl/worldmodel/config.js";
 import { readDataSets } from "@pawl/worldmodel/dataset.js";
 import { fewShotModel } from "@pawl/worldmodel/few-shot.js";

@@ -5,12 +5,119 @@
  * does not answer is tried again, less and less often; one that refuses is left alone. What a tracker
  * has received is remembered beside the metrics, so that the rest can be sent at any time.
  */
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Cursor, type Cursors, openCursors } from "./cursor.js";
-import type { Target } from "./options.js";
+import { readRegularText } from "@pawl/core/files/regular-file.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
+import { readManifest } from "@pawl/core/runs/manifest.js";
+import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
+import { writeSmallFile } from "@pawl/core/runs/small-file.js";
+import { requireConsent } from "@pawl/core/trust/consent.js";
+import { leftOutNotice } from "@pawl/core/trust/secret-settings.js";
+import { z } from "zod";
+import { parseTarget, type Target, type TrackOptions, trackOptions } from "./options.js";
 import { TrackerError } from "./post.js";
-import type { Source } from "./source.js";
+import { openSource, type Source } from "./source.js";
 import type { Tracker } from "./tracker.js";
+
+/** What a run tells its trackers, after it has recorded it. */
+export interface LiveTracking {
+  line(line: MetricsLine): void;
+  alarm(alarm: AlarmRecord): void;
+  episodes(episodes: readonly Episode[]): void;
+  /** Sends the rest, for a moment at most; the run's end is in its manifest. */
+  end(): Promise<void>;
+}
+
+const NONE: LiveTracking = {
+  line: () => undefined,
+  alarm: () => undefined,
+  episodes: () => undefined,
+  end: async () => undefined,
+};
+
+/** Starts to follow a run; lines that it recorded before it was resumed are sent if they were missed. */
+export function trackLive(
+  folder: string,
+  options: TrackOptions | undefined,
+  how: {
+    readonly groupsPerUpdate: number;
+    readonly onProblem?: ((message: string) => void) | undefined;
+  },
+): LiveTracking {
+  if (options === undefined || options.to.length === 0) return NONE;
+  requireConsent(trackOptions, options, "track");
+  const { traces, project, to } = options;
+  const { groupsPerUpdate, onProblem = () => undefined } = how;
+  const leftOut = leftOutNotice(folder, readManifest(folder).config);
+  if (leftOut !== undefined) onProblem(leftOut);
+  const source = openSource(folder, project, { traces, groupsPerUpdate });
+  const environment = process.env;
+  const follower = followRun(source, to.map(parseTarget), { folder, environment, onProblem });
+  return {
+    line(line) {
+      source.addLine(line);
+      follower.more();
+    },
+    alarm(alarm) {
+      source.addAlarm(alarm);
+      follower.more();
+    },
+    episodes: source.addEpisodes,
+    end: () => follower.end(readManifest(folder).status),
+  };
+}
+
+/** What a tracker has received. */
+interface Cursor {
+  readonly lines: number;
+  readonly alarms: number;
+}
+
+const count = z.int().min(0);
+const fileSchema = z.object({
+  /** The run that it is about; a copy of a run starts anew. */
+  run: z.string(),
+  trackers: z.record(z.string(), z.object({ lines: count, alarms: count })),
+});
+
+const NOTHING: Cursor = { lines: 0, alarms: 0 };
+
+/** The cursors of a run. */
+interface Cursors {
+  get(tracker: string): Cursor;
+  set(tracker: string, cursor: Cursor): void;
+  /** Nothing was sent, as far as we know. */
+  forget(tracker: string): void;
+}
+
+/** Opens the cursors of a run; a file that cannot be read means that nothing was sent. */
+export function openCursors(folder: string, run: string): Cursors {
+  const path = join(folder, "trackers.json");
+  const read = () => {
+    try {
+      const file = existsSync(path)
+        ? fileSchema.parse(JSON.parse(readRegularText(path)))
+        : undefined;
+      return file?.run === run ? file.trackers : {};
+    } catch {
+      // Sending everything again does no harm.
+      return {};
+    }
+  };
+  const set = (tracker: string, cursor: Cursor): void => {
+    const content = { run, trackers: { ...read(), [tracker]: cursor } };
+    writeSmallFile(path, `${JSON.stringify(content)}\n`);
+  };
+  return {
+    get: (tracker) => read()[tracker] ?? NOTHING,
+    set,
+    forget: (tracker) => set(tracker, NOTHING),
+  };
+}
 
 /** Lines per request: enough to catch up quickly, few enough for a request's size. */
 const LINES = 25;

@@ -9,8 +9,7 @@ import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { stepOf } from "@pawl/core/runs/tensorboard.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
-import { type Trace, traceOf } from "./trace.js";
-import type { Batch, TrackedLine, TrackedRun } from "./tracker.js";
+import { type Batch, type Trace, type TrackedLine, type TrackedRun, traceOf } from "./tracker.js";
 
 /** Which episodes are sent. */
 export interface TraceOptions {

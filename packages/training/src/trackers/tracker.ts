@@ -1,7 +1,8 @@
 /** What a tracker is: a place outside that shows a run's metrics, alarms and some of its episodes. */
+
+import type { Episode } from "@pawl/core/rollout/episode.js";
 import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
-import type { Trace } from "./trace.js";
 
 /** A run as trackers know it. */
 export interface TrackedRun {
@@ -61,4 +62,36 @@ export function grouped(metrics: MetricsLine): Record<string, number> {
       .filter(([name]) => name !== "update")
       .map(([name, value]) => [name.replace(".", "/"), value]),
   );
+}
+
+/** A conversation and what is known about it. */
+export interface Trace {
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+  readonly metadata: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** The goal and what was seen as the user's words, responses as the assistant's. */
+export function traceOf(episode: Episode): Trace {
+  const { goal, firstObservation, steps, stop } = episode;
+  const [last] = steps.slice(-1);
+  return {
+    messages: [
+      { role: "user", content: `${goal}\n\n${firstObservation}` },
+      ...steps.flatMap((step) => [
+        { role: "assistant", content: step.response },
+        { role: "user", content: step.observation },
+      ]),
+    ],
+    metadata: {
+      task: episode.task.id,
+      type: episode.task.type,
+      group: episode.group,
+      attempt: episode.attempt,
+      return: episode.return,
+      success: episode.success,
+      stop,
+      valid: last?.valid ?? true,
+      ...(episode.error !== undefined && { error: episode.error }),
+    },
+  };
 }

@@ -9,8 +9,7 @@ import type { Episode } from "@pawl/core/rollout/episode.js";
 import { recordAlarm } from "@pawl/core/runs/alarms-file.js";
 import { createRun, type Run } from "@pawl/core/runs/run-folder.js";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { openCursors } from "./cursor.js";
-import { followRun, sendRest } from "./follow.js";
+import { followRun, openCursors, sendRest } from "./follow.js";
 import { parseTarget, trackOptions } from "./options.js";
 import { openSource } from "./source.js";
 

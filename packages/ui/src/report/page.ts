@@ -1,12 +1,10 @@
 /** The page of a report: the data of its groups, in one file. */
 import type { PawOptions } from "@pawl/core/objectives/paw-options.js";
-import { columnsOf } from "./columns.js";
 import type { PredictedStep } from "./predictions.js";
-import type { ReportRun, RunGroup } from "./run-groups.js";
+import { type Recipe, type ReportRun, type RunGroup, settingRows } from "./run-groups.js";
 import { type SampledEpisode, viewSampled } from "./sampled-episodes.js";
-import { type Recipe, settingRows } from "./setting-rows.js";
 import { staticPage } from "./static-page.js";
-import { thinned } from "./thin.js";
+import { columnsOf, thinned } from "./thin.js";
 import type { ReportPrediction, ReportView, RunView } from "./views.js";
 
 /** A group of runs, with episodes and predictions of its first run. */

@@ -2,13 +2,13 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { pawOptions } from "@pawl/core/objectives/paw-options.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { describe, expect, it } from "vitest";
-import { BUNDLE, readBundle } from "./bundle.js";
 import { curveSections } from "./curve-list.js";
 import { reportPage, reportView } from "./page.js";
 import { predictObservations } from "./predictions.js";
 import { groupRuns } from "./run-groups.js";
 import { sampleEpisodes } from "./sampled-episodes.js";
 import { spreadOf } from "./series.js";
+import { BUNDLE, readBundle } from "./static-page.js";
 import { EVIL, episode, reportRun, risingMetrics } from "./testing.js";
 
 describe("groups of runs", () => {

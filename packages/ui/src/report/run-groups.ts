@@ -4,6 +4,7 @@ import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { endOf, secondsOf } from "@pawl/core/runs/run-end.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
+import type { SettingRow } from "./views.js";
 
 /** What a report needs of a run. */
 export interface ReportRun {
@@ -86,4 +87,29 @@ function flattened(config: object, path = ""): Map<string, string> {
     }
   }
   return flat;
+}
+
+/** The settings that a run would have without any of its own. */
+export interface Recipe {
+  readonly name: string;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** All settings of a run; those that differ name the recipe's. */
+export function settingRows(
+  config: Readonly<Record<string, unknown>>,
+  recipe: Recipe["config"] | undefined,
+): readonly SettingRow[] {
+  const base = recipe === undefined ? undefined : flatten(recipe);
+  const own = flatten(config);
+  const rows = [...own].map(([path, value]): SettingRow => {
+    const other = base?.get(path);
+    return base === undefined || other === value
+      ? { path, value }
+      : { path, value, recipe: other ?? "–" };
+  });
+  const gone = [...(base ?? [])].flatMap(([path, value]) =>
+    own.has(path) ? [] : [{ path, value: "–", recipe: value }],
+  );
+  return [...rows, ...gone];
 }

@@ -3,8 +3,27 @@
  * Its policy allows the script and the style sheet that are in it, and nothing else.
  */
 import { createHash } from "node:crypto";
-import { BUNDLE, readBundle } from "./bundle.js";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { UserError } from "@pawl/core/errors.js";
+import { packageFolder } from "@pawl/core/version.js";
 import type { ReportView, ThresholdView } from "./views.js";
+
+/** The files of the front end. */
+export const BUNDLE = { script: "page.js", style: "page.css" } as const;
+
+/** Reads a file of the front end. */
+export function readBundle(name: (typeof BUNDLE)[keyof typeof BUNDLE]): string {
+  const path = join(packageFolder(), "dist", "ui", name);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${path} is missing: run npm run build in ${packageFolder()}, or install the package again`,
+      { cause: error },
+    );
+  }
+}
 
 /** The whole file. */
 export function staticPage(view: ReportView | ThresholdView): string {

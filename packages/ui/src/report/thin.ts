@@ -1,4 +1,6 @@
 /** Long runs thinned to what a chart can show: means of neighbouring updates, and their range. */
+
+import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import type { MetricsColumns } from "./views.js";
 
 /** Points that a chart of usual width tells apart as a line. */
@@ -36,3 +38,21 @@ export function thinned(table: MetricsColumns, most = MOST_POINTS): MetricsColum
 type Band = NonNullable<MetricsColumns["bands"]>[string];
 
 const rounded = (value: number): number => Number(value.toPrecision(7));
+
+/** The columns of some lines; `wanted` restricts the names. */
+export function columnsOf(
+  lines: readonly MetricsLine[],
+  wanted: (name: string) => boolean = () => true,
+): MetricsColumns {
+  const columns: Record<string, (number | null)[]> = Object.create(null);
+  for (const [row, line] of lines.entries()) {
+    for (const [name, value] of Object.entries(line)) {
+      if (name === "update" || typeof value !== "number" || !wanted(name)) continue;
+      columns[name] ??= new Array<number | null>(lines.length).fill(null);
+      columns[name][row] = rounded(value);
+    }
+  }
+  return { update: lines.map(({ update = 0 }) => update), columns };
+}
+
+/** More digits than a chart or a table shows. */

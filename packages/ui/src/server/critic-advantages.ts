@@ -16,7 +16,7 @@ import {
   transitionsOf,
 } from "@pawl/core/update/transitions.js";
 import type { TrainConfig } from "@pawl/training/config.js";
-import { engineFor } from "@pawl/training/engine-choice.js";
+import { engineFor } from "@pawl/training/engines.js";
 import { openCritic } from "@pawl/training/open-critic.js";
 import { openModel } from "@pawl/training/open-model.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";

@@ -5,8 +5,7 @@
 import { askEngine } from "@pawl/core/engine/ask.js";
 import { markers } from "@pawl/core/text/prompt-compact.js";
 import type { Sequence } from "@pawl/core/text/sequence.js";
-import { degenerationOf } from "@pawl/worldmodel/degeneration.js";
-import type { Prediction } from "@pawl/worldmodel/model.js";
+import { degenerationOf, type Prediction } from "@pawl/worldmodel/model.js";
 import { type DeskModel, MOST_TOKENS } from "./model-desk.js";
 
 /** The sequence up to its observation; undefined if it has none. */

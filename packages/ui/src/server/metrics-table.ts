@@ -4,7 +4,7 @@ import { openRegular } from "@pawl/core/files/regular-file.js";
 import { type MetricsLine, parseMetrics } from "@pawl/core/runs/metrics-file.js";
 import { checkLines, countSums, lastSums, readSums } from "@pawl/core/runs/metrics-sums.js";
 import { metricsPath } from "@pawl/core/runs/run-paths.js";
-import { columnsOf } from "../report/columns.js";
+import { columnsOf } from "../report/thin.js";
 import type { MetricsTable } from "./api.js";
 
 /** How far a metrics file was read. */

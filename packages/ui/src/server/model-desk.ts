@@ -5,7 +5,7 @@
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { HttpError } from "@pawl/core/http/http-server.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
-import { engineFor } from "@pawl/training/engine-choice.js";
+import { engineFor } from "@pawl/training/engines.js";
 import { openModel } from "@pawl/training/open-model.js";
 import { type ActingConfig, actingConfigOf } from "@pawl/training/recorded-config.js";
 import { engineWorldModel, type WorldModel } from "@pawl/worldmodel/model.js";

@@ -6,7 +6,7 @@ import type { Manifest } from "@pawl/core/runs/manifest.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { shellQuoted } from "@pawl/core/shell-quoted.js";
 import { TOKENIZER } from "@pawl/training/saved-model.js";
-import { type Recipe, settingRows } from "../report/setting-rows.js";
+import { type Recipe, settingRows } from "../report/run-groups.js";
 import type { RunDetail, RunRow } from "./api.js";
 
 /** Commands whose runs can be resumed. */

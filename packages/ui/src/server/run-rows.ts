@@ -1,17 +1,111 @@
 /** The list of runs: what one wants to see of each without opening it. */
 import { createHash } from "node:crypto";
-import { lstatSync, type Stats } from "node:fs";
+import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { summaryHeadline } from "@pawl/core/runs/headline.js";
-import { type Manifest, readManifest } from "@pawl/core/runs/manifest.js";
+import { type Headline, headlineAfter, summaryHeadline } from "@pawl/core/runs/headline.js";
+import { hasManifest, type Manifest, readManifest } from "@pawl/core/runs/manifest.js";
+import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { sumsPath } from "@pawl/core/runs/metrics-sums.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { metricsPath } from "@pawl/core/runs/run-paths.js";
 import { flatten } from "../report/run-groups.js";
 import type { RunList, RunRow, RunState } from "./api.js";
-import { findRuns } from "./find-runs.js";
-import { type RunTail, readTail, secondsLeft } from "./run-tail.js";
+import { lastLines, type MetricsPlace, readMetricsFrom } from "./metrics-table.js";
 import { checkLink, pathInside } from "./safe-path.js";
+
+/** Updates whose duration gives the time left. */
+const RECENT = 20;
+
+/** The end of a run's metrics. */
+interface RunTail {
+  /** How far it was read. */
+  readonly place: MetricsPlace;
+  /** Whether lines were left out because they are damaged. */
+  readonly isDamaged: boolean;
+  /** Updates done. */
+  readonly update: number | null;
+  /** Seconds that the latest updates took. */
+  readonly seconds: readonly number[];
+  readonly headline: Headline | undefined;
+}
+
+/** Reads the end of a run's metrics; of a file that was read before, only what is new. */
+export function readTail(folder: string, before?: RunTail): RunTail {
+  if (before !== undefined) {
+    const { lines, place, damaged } = readMetricsFrom(folder, before.place);
+    // A resumed run writes its metrics anew, without the updates that it repeats.
+    if (place.file === before.place.file && place.end >= before.place.end)
+      return {
+        ...lines.reduce(withLine, before),
+        place,
+        isDamaged: before.isDamaged || damaged.length > 0,
+      };
+  }
+  // Old lines matter only if they have an evaluation.
+  const { lines, place, damaged } = lastLines(folder, (texts) => {
+    const evaluated = texts.slice(0, -RECENT).findLast((text) => text.includes('"eval.'));
+    return [...(evaluated === undefined ? [] : [evaluated]), ...texts.slice(-RECENT)];
+  });
+  const none = { update: null, seconds: [], headline: undefined };
+  return lines.reduce<RunTail>(withLine, { ...none, place, isDamaged: damaged.length > 0 });
+}
+
+function withLine(tail: RunTail, line: MetricsLine): RunTail {
+  const { update } = line;
+  const parts = Object.keys(line).filter((name) => name.startsWith("seconds."));
+  const took = parts.reduce((sum, name) => sum + line[name]!, 0);
+  return {
+    ...tail,
+    update: update !== undefined && update >= 0 ? update + 1 : tail.update,
+    seconds: parts.length === 0 ? tail.seconds : [...tail.seconds, took].slice(-RECENT),
+    headline: headlineAfter(tail.headline, line),
+  };
+}
+
+/** How long the rest will take, if the last updates are any guide. */
+export function secondsLeft({ update, seconds }: RunTail, updates: number | null): number | null {
+  if (update === null || updates === null || seconds.length === 0) return null;
+  const mean = seconds.reduce((sum, one) => sum + one, 0) / seconds.length;
+  return Math.max(0, updates - update) * mean;
+}
+
+/** Runs lie a few folders deep; a whole disk is not searched. */
+const DEEPEST = 4;
+/** Folders that are looked into. */
+const MOST_FOLDERS = 20_000;
+
+/**
+ * The paths of runs relative to the root, with `/`; "" if the root is a run itself. Symbolic links
+ * and hidden folders are not followed.
+ */
+function findRuns(root: string): readonly string[] {
+  if (hasManifest(root)) return [""];
+  const found: string[] = [];
+  let open: readonly string[] = [""];
+  let looked = 0;
+  for (let depth = 0; depth < DEEPEST && open.length > 0; depth++) {
+    const next: string[] = [];
+    for (const path of open) {
+      if (++looked > MOST_FOLDERS) return found;
+      for (const entry of entriesOf(join(root, path))) {
+        if (!entry.isDirectory() || /^\.|^node_modules$/.test(entry.name)) continue;
+        const below = path === "" ? entry.name : `${path}/${entry.name}`;
+        (hasManifest(join(root, below)) ? found : next).push(below);
+      }
+    }
+    open = next;
+  }
+  return found;
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // Removed since it was listed, or not ours to read.
+    return [];
+  }
+}
 
 /** Most settings that are named in the list. */
 const MOST_DIFFERENCES = 6;

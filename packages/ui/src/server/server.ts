@@ -2,26 +2,51 @@
  * The server of `pawl ui`. It reads run folders and nothing else, answers only under the key, and
  * needs no framework: a dozen addresses, as our other servers have them.
  */
+
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { addressOf, CLIENT_TIMES, HttpError, sendJson } from "@pawl/core/http/http-server.js";
 import type { Manifest } from "@pawl/core/runs/manifest.js";
 import { packageVersion } from "@pawl/core/version.js";
-import { BUNDLE, readBundle } from "../report/bundle.js";
-import type { Recipe } from "../report/setting-rows.js";
-import { pathBehindKey, SECURITY_HEADERS } from "./access.js";
+import type { Recipe } from "../report/run-groups.js";
+import { BUNDLE, readBundle } from "../report/static-page.js";
 import type { Session } from "./api.js";
 import { filterEpisodes, parseFilter } from "./episode-filter.js";
 import { type EpisodeIndex, openEpisodeIndex } from "./episode-index.js";
 import { moreText, viewEpisode, viewGroup } from "./episode-view.js";
 import { findEvidence } from "./evidence.js";
-import { MOST_LISTENERS, streamRun, streamRuns } from "./live.js";
+import { createPulse, MOST_LISTENERS, streamRun, streamRuns } from "./live.js";
 import { metricsTable } from "./metrics-table.js";
-import { createPulse } from "./pulse.js";
 import { runDetail } from "./run-detail.js";
 import { createRunReader } from "./run-rows.js";
 import { checkFile, pathInside } from "./safe-path.js";
+
+/** A key that nobody guesses. */
+export const randomKey = (): string => randomBytes(16).toString("base64url");
+
+/** The path behind `/KEY/`, or undefined if the key is not there. */
+function pathBehindKey(path: string, key: string): string | undefined {
+  const [, given = "", ...rest] = path.split("/");
+  return timingSafeEqual(digest(given), digest(key)) && path.length > given.length + 1
+    ? rest.join("/")
+    : undefined;
+}
+
+/** Equal lengths, so that comparing takes the same time for every text. */
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** Nothing but the page's own files; no frames, no forms, no other addresses. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+};
 
 /** What to show, and to whom. */
 export interface UiOptions {

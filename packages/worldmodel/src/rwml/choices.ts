@@ -9,7 +9,56 @@ import { UserError } from "@pawl/core/errors.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { z } from "zod";
-import { generalChoices } from "./general-choices.js";
+
+/**
+ * Forty easy questions of general knowledge, written for this package: enough to see a model fall
+ * apart, not to rank models. The first choice is the right one.
+ */
+const generalChoices: readonly (readonly [
+  question: string,
+  ...choices: readonly [string, string, string, string],
+])[] = [
+  ["What is the capital of France?", "Paris", "Rome", "Oslo", "Lima"],
+  ["What is the capital of Japan?", "Tokyo", "Seoul", "Hanoi", "Delhi"],
+  ["What is the capital of Italy?", "Rome", "Milan", "Athens", "Vienna"],
+  ["What is the capital of Egypt?", "Cairo", "Nairobi", "Tunis", "Accra"],
+  ["On which continent is Brazil?", "South America", "Europe", "Asia", "Africa"],
+  ["On which continent is Kenya?", "Africa", "Europe", "Asia", "North America"],
+  ["Which planet do we live on?", "Earth", "Mars", "Venus", "Jupiter"],
+  ["Which planet is the largest of the solar system?", "Jupiter", "Mars", "Earth", "Mercury"],
+  ["What does the Earth move around?", "the Sun", "the Moon", "Mars", "Venus"],
+  ["How many days are in a week?", "seven", "five", "nine", "twelve"],
+  ["How many months are in a year?", "twelve", "ten", "eight", "twenty"],
+  ["How many legs does a spider have?", "eight", "six", "four", "two"],
+  ["How many legs does a dog have?", "four", "two", "six", "eight"],
+  ["What is two plus three?", "five", "four", "nine", "seven"],
+  ["What is ten minus four?", "six", "three", "eight", "two"],
+  ["What is three times three?", "nine", "six", "twelve", "five"],
+  ["What is half of twenty?", "ten", "five", "forty", "two"],
+  ["What colour is grass?", "green", "purple", "black", "orange"],
+  ["What colour is snow?", "white", "red", "green", "brown"],
+  ["What colour is a ripe banana?", "yellow", "blue", "black", "grey"],
+  ["What is ice made of?", "water", "sand", "iron", "wood"],
+  ["What do bees make?", "honey", "milk", "bread", "wool"],
+  ["What do cows give?", "milk", "honey", "silk", "oil"],
+  ["Which animal barks?", "a dog", "a cow", "a fish", "a snake"],
+  ["Which animal can fly?", "an eagle", "a horse", "a whale", "a pig"],
+  ["Where do fish live?", "in water", "in trees", "in caves", "in the sky"],
+  ["What is the opposite of hot?", "cold", "wet", "tall", "loud"],
+  ["What is the opposite of up?", "down", "left", "far", "old"],
+  ["What is the opposite of empty?", "full", "small", "open", "new"],
+  ["Which season comes after winter?", "spring", "autumn", "night", "morning"],
+  ["Which day comes after Monday?", "Tuesday", "Friday", "Sunday", "Saturday"],
+  ["Which month comes after June?", "July", "March", "December", "January"],
+  ["What do you use to cut paper?", "scissors", "a spoon", "a pillow", "a cup"],
+  ["What do you use to write?", "a pen", "a shoe", "a plate", "a lamp"],
+  ["What do you wear on your feet?", "shoes", "gloves", "a hat", "a scarf"],
+  ["With which organ do we see?", "the eyes", "the ears", "the nose", "the hands"],
+  ["Which organ pumps blood?", "the heart", "the liver", "the skin", "the stomach"],
+  ["Which gas do people need to breathe?", "oxygen", "helium", "neon", "argon"],
+  ["Which language is spoken in Spain?", "Spanish", "Chinese", "Arabic", "Hindi"],
+  ["Who treats sick people?", "a doctor", "a pilot", "a baker", "a farmer"],
+];
 
 const question = z.strictObject({
   question: z.string().min(1),

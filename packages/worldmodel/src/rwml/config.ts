@@ -1,10 +1,71 @@
 /** The configuration of RWML. */
 
+import type { Applies } from "@pawl/core/config/applies.js";
+import { parseRecorded, type Unreadable } from "@pawl/core/config/recorded.js";
+import type { SettingsTree } from "@pawl/core/config/settings-tree.js";
 import type { EnvKind } from "@pawl/core/envs/env.js";
+import { sealedManifest } from "@pawl/core/runs/manifest.js";
+import { settingConditions } from "@pawl/training/applies.js";
 import { trainConfig } from "@pawl/training/config.js";
+import { kindOf, recordedConfig, SHARED_HISTORY } from "@pawl/training/recorded-config.js";
 import { z } from "zod";
 import { filterOptions } from "./filter.js";
-import { rewardOptions } from "./reward.js";
+import { encoderPlace, rewardOptions } from "./reward.js";
+
+/** The settings that a run of `pawl rwml` was recorded with, read by the current schema. */
+const schema = (config: SettingsTree) => rwmlConfig(kindOf(config));
+
+/** Settings of `pawl rwml` that were recorded elsewhere than in a run. */
+export function readRwmlConfig(
+  recorded: SettingsTree,
+): { readonly config: RwmlConfig } | Unreadable {
+  return parseRecorded(schema(recorded), recorded, SHARED_HISTORY);
+}
+
+/** The settings of a run of `pawl rwml`, under their current names. */
+export function rwmlConfigOf(run: string): RwmlConfig {
+  const command = { kind: "rwml", schema, history: SHARED_HISTORY };
+  return recordedConfig(run, sealedManifest(run), command);
+}
+
+/** When settings of RWML have an effect, beside those that it shares with training. */
+type Conditional = Partial<Pick<RwmlConfig, "filter" | "collect" | "task" | "reward">>;
+
+const OWN: readonly Applies<Conditional>[] = [
+  {
+    settings: ["collect.episodes", "collect.epsilon"],
+    by: ["collect.runs"],
+    needs: "a model that plays, without collect.runs",
+    holds: ({ collect }) => collect?.runs.length === 0,
+  },
+  {
+    settings: ["task"],
+    by: ["task.groups"],
+    needs: "task.groups above 0",
+    holds: ({ task }) => (task?.groups ?? 0) > 0,
+  },
+  {
+    settings: ["reward.encoder.model", "reward.encoder.apiKeyVariable"],
+    by: ["reward.encoder.from"],
+    needs: "reward.encoder.from the URL of an endpoint",
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "endpoint",
+  },
+  {
+    settings: ["reward.encoder.threads", "reward.encoder.pooling"],
+    by: ["reward.encoder.from"],
+    needs: "an encoder that runs here",
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "here",
+  },
+  {
+    settings: ["filter"],
+    by: ["filter.share"],
+    needs: "filter.share above 0 (the paper's is 0.1)",
+    holds: ({ filter }) => (filter?.share ?? 0) > 0,
+  },
+];
+
+/** The conditions of RWML. */
+export const rwmlConditions = (): readonly Applies<never>[] => [...settingConditions(), ...OWN];
 
 const count = z.int().min(1);
 

@@ -16,17 +16,15 @@ import { countingEpisodes, type OnActivity } from "@pawl/core/train/activity.js"
 import { optimizerOptions } from "@pawl/core/train/schedule.js";
 import { fitSamples } from "@pawl/core/train/sft.js";
 import { mergeContinuations } from "@pawl/core/update/merge.js";
-import { engineFor } from "@pawl/training/engine-choice.js";
+import { engineFor } from "@pawl/training/engines.js";
 import { type ModelStart, openModel, savedStartOf } from "@pawl/training/open-model.js";
 import type { RwmlConfig } from "./config.js";
 import { answerSequence, type Filtered, keepHard, splitTriplets } from "./filter.js";
 import { holdOut } from "./held-out.js";
-import { fitting, predict } from "./predict.js";
-import { rewardPredictions } from "./prediction-groups.js";
+import { fitting, predict, rewardPredictions } from "./prediction-groups.js";
 import { type Question, worldQuestion } from "./question.js";
 import type { StateReward } from "./reward.js";
-import { checkTools, type Triplet, tripletsOf } from "./triplet.js";
-import type { TripletData } from "./triplet-file.js";
+import { checkTools, type Triplet, type TripletData, tripletsOf } from "./triplet.js";
 
 /** What preparing triplets works with. */
 export interface TripletSetup {

@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { embeddingReward, stateDistances } from "./embedding-reward.js";
 import { keepHard, splitTriplets } from "./filter.js";
-import { judgeReward } from "./judge-reward.js";
 import { hasContrast, predictionGroups, rewardPredictions } from "./prediction-groups.js";
-import { rewardOptions } from "./reward.js";
-import { rougeL } from "./rouge.js";
+import {
+  embeddingReward,
+  judgeReward,
+  rewardOptions,
+  rougeL,
+  stateDistances,
+  VERDICT_REQUEST,
+} from "./reward.js";
 import { episode, letters, prediction } from "./testing.js";
 import { tripletsOf } from "./triplet.js";
-import { VERDICT_REQUEST } from "./verdict.js";
 
 const triplets = tripletsOf([episode]);
 const pair = (predicted: string, real: string) => ({ predicted, real, action: "look" });

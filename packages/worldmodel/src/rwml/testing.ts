@@ -7,7 +7,7 @@ import type { Episode } from "@pawl/core/rollout/episode.js";
 import { type PromptStyle, promptStyle } from "@pawl/core/text/prompt.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { type Encoder, normalise } from "@pawl/models/embeddings/encoder.js";
-import type { Prediction } from "./predict.js";
+import type { Prediction } from "./prediction-groups.js";
 import type { AnswerProblem } from "./question.js";
 
 /** Three steps in a house; the last one ends the episode. */

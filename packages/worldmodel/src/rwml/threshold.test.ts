@@ -3,9 +3,8 @@ import { createRandom } from "@pawl/core/random.js";
 import { distancesOf, thresholdPage } from "@pawl/ui/report/threshold-page.js";
 import type { ThresholdView } from "@pawl/ui/report/views.js";
 import { describe, expect, it } from "vitest";
-import { stateDistances } from "./embedding-reward.js";
-import { alter, paraphrase, respell } from "./rewording.js";
-import { pairKinds, statePairs } from "./state-pairs.js";
+import { stateDistances } from "./reward.js";
+import { alter, pairKinds, paraphrase, respell, statePairs } from "./state-pairs.js";
 import { letters } from "./testing.js";
 import { effectOf, proposeThresholds } from "./threshold.js";
 

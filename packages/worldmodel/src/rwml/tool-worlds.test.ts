@@ -15,8 +15,16 @@ import { makeData } from "@pawl/worlds/tau/testing.js";
 import { afterAll, describe, expect, it } from "vitest";
 import { heldOutSequences } from "./held-out.js";
 import { worldQuestion } from "./question.js";
-import { checkTools, historyOf, nextStateOf, toolsOf, tripletsOf } from "./triplet.js";
-import { asksOtherwise, loadTriplets, saveTriplets } from "./triplet-file.js";
+import {
+  asksOtherwise,
+  checkTools,
+  historyOf,
+  loadTriplets,
+  nextStateOf,
+  saveTriplets,
+  toolsOf,
+  tripletsOf,
+} from "./triplet.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-tool-worlds-"));
 const data = makeData();

@@ -15,7 +15,7 @@ import { weightChange } from "./forgetting.js";
 import { predictedShares } from "./metrics.js";
 import type { StateReward } from "./reward.js";
 import { rwmlRun } from "./run.js";
-import { loadTriplets } from "./triplet-file.js";
+import { loadTriplets } from "./triplet.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-rwml-"));
 const warm = join(parent, "warm");

@@ -26,10 +26,10 @@ import { drawTasks, updateSeed } from "@pawl/core/train/draws.js";
 import type { Learnt } from "@pawl/core/train/learn.js";
 import { createLearner, type LearnerContext } from "@pawl/core/train/learner.js";
 import type { RwmlConfig } from "./config.js";
-import { predict } from "./predict.js";
 import {
   hasContrast,
   type PredictionSummary,
+  predict,
   predictionGroups,
   rewardPredictions,
 } from "./prediction-groups.js";

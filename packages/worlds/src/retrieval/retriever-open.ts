@@ -2,8 +2,7 @@
 
 import { UserError } from "@pawl/core/errors.js";
 import { postJson, type RetryPolicy } from "@pawl/core/http/http-client.js";
-import type { Encoder } from "@pawl/models/embeddings/encoder.js";
-import { encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
+import { type Encoder, encoderPrefixes } from "@pawl/models/embeddings/encoder.js";
 import { openEndpointEncoder } from "@pawl/models/embeddings/endpoint-encoder.js";
 import { z } from "zod";
 import { type Corpus, openCorpus } from "./corpus.js";

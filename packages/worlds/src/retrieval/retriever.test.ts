@@ -1,8 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Encoder, normalise } from "@pawl/models/embeddings/encoder.js";
-import { encoderPrefixes } from "@pawl/models/embeddings/encoder-prefixes.js";
+import { type Encoder, encoderPrefixes, normalise } from "@pawl/models/embeddings/encoder.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { memoryCorpus, type Passage } from "./corpus.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { VERDICT_REQUEST, verdictOf } from "./verdict.js";
+import { VERDICT_REQUEST, verdictOf } from "./reward.js";
 
 const yes = [
   "YES",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { contradictions } from "./contradictions.js";
+import { contradictions } from "./checks.js";
 import { tinyConfig } from "./testing.js";
 
 const chat = { hasChatTemplate: true };

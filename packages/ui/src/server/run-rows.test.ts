@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { sumOf, sumsPath } from "@pawl/core/runs/metrics-sums.js";
 import { metricsPath } from "@pawl/core/runs/run-paths.js";
 import { beforeEach, describe, expect, it } from "vitest";
-import { readTail, secondsLeft } from "./run-tail.js";
+import { readTail, secondsLeft } from "./run-rows.js";
 
 let folder: string;
 const write = (lines: readonly object[], more = "", flag = "a"): void =>

@@ -7,7 +7,7 @@ import { readManifest, writeManifest } from "@pawl/core/runs/manifest.js";
 import { openRecordWriter, readRecords } from "@pawl/core/runs/record-file.js";
 import { createRun } from "@pawl/core/runs/run-folder.js";
 import { afterAll, expect, it } from "vitest";
-import { loadTriplets, saveTriplets, type TripletData } from "./triplet-file.js";
+import { loadTriplets, saveTriplets, type TripletData } from "./triplet.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-triplets-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

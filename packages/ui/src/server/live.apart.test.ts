@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createPulse, pauseAfter } from "./pulse.js";
+import { createPulse, pauseAfter } from "./live.js";
 
 describe("how often files are looked at", () => {
   it("is every two seconds, and less often where looking takes long", () => {

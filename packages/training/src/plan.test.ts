@@ -5,7 +5,7 @@ import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireMemory, sizePlan } from "./plan-memory.js";
+import { requireMemory, sizePlan } from "./plan.js";
 import { tinyConfig } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-plan-"));
