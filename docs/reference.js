@@ -18,7 +18,7 @@ import { envKinds } from "../dist/packages/core/src/envs/registry.js";
 import { loadCommands } from "../dist/packages/pawl/src/cli/command-entry.js";
 import { commands as entries } from "../dist/packages/pawl/src/cli/commands.js";
 import { MODEL_NAMES } from "../dist/packages/pawl/src/cli/model-name.js";
-import { groupsOf, settingGroups } from "../dist/packages/pawl/src/cli/setting-groups.js";
+import { groupsOf, settingGroups } from "../dist/packages/pawl/src/cli/help.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
 const nothing = () => undefined;

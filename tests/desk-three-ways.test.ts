@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Env, RemoteEnv, StepResult } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { toolSet } from "@pawl/core/envs/tool-set.js";
+import { toolSet } from "@pawl/core/envs/tool-env.js";
 import { createRandom } from "@pawl/core/random.js";
 import { callText, readCall, type ToolCall } from "@pawl/core/text/tool.js";
 import { generateText } from "ai";

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MAX_PROCESSES } from "@pawl/core/envs/world-processes.js";
+import { MAX_PROCESSES } from "@pawl/core/envs/isolated-environment.js";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import {

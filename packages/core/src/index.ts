@@ -61,7 +61,7 @@ export { appendObservation } from "./text/encode.js";
 /** What `promptStyle` makes. */
 export type { PromptStyle } from "./text/prompt.js";
 /** A prompt style of a plugin. */
-export type { PromptStyleKind } from "./text/style-plugins.js";
+export type { PromptStyleKind } from "./text/prompt.js";
 /** Token ids, with which of them are prompt, action and observation. */
 export type { Sequence } from "./text/sequence.js";
 /** What makes tokens of text, and text of tokens. */
@@ -146,7 +146,7 @@ export type { WorldLoss } from "./objectives/world-loss.js";
 // ── Agents of your own
 
 /** An episode of an environment as tools of the AI SDK. */
-export { toolSet } from "./envs/tool-set.js";
+export { toolSet } from "./envs/tool-env.js";
 
 // ── Small things
 

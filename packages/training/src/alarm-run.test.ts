@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { alarmOptions } from "@pawl/core/alarms/options.js";
+import { alarmOptions } from "@pawl/core/alarms/alarm.js";
 import { EngineError } from "@pawl/core/engine/engine.js";
 import { readAlarms } from "@pawl/core/runs/alarms-file.js";
 import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";

@@ -10,7 +10,7 @@ import { log, logprob, sub } from "@pawl/core/objectives/expression.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
-import { describeLeftOut } from "@pawl/core/train/left-out.js";
+import { describeLeftOut } from "@pawl/core/train/activity.js";
 import { updateMetrics } from "@pawl/core/train/metrics.js";
 import { trainRl } from "@pawl/core/train/rl.js";
 import type { FinishedUpdate } from "@pawl/core/train/rl-types.js";

@@ -1,8 +1,8 @@
 /** The configuration of training. */
 
 import { advantageOptions } from "@pawl/core/advantages/advantages.js";
+import { alarmOptions } from "@pawl/core/alarms/alarm.js";
 import { stopOnOption } from "@pawl/core/alarms/alarms.js";
-import { alarmOptions } from "@pawl/core/alarms/options.js";
 import { envConfig } from "@pawl/core/envs/config.js";
 import type { EnvKind } from "@pawl/core/envs/env.js";
 import { objectiveOptions } from "@pawl/core/objectives/objective.js";

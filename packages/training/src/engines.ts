@@ -132,7 +132,8 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
     );
 }
 
-/** Which engine reads a saved model: the named one, or else that of the run that trained it. */
+// Which engine reads a saved model: the named one, or else that of the run that trained it.
+
 const settings = engineOptions.unwrap();
 
 /**

@@ -33,9 +33,8 @@ import {
   type Run,
   resumeRun,
 } from "@pawl/core/runs/run-folder.js";
-import type { OnActivity } from "@pawl/core/train/activity.js";
+import { describeLeftOut, type OnActivity } from "@pawl/core/train/activity.js";
 import { type EvaluatedModel, evaluateSplits } from "@pawl/core/train/evaluate.js";
-import { describeLeftOut } from "@pawl/core/train/left-out.js";
 import type { OptimizerOptions } from "@pawl/core/train/schedule.js";
 import {
   createWatch,

@@ -185,7 +185,8 @@ export function throughShadow(policy: Policy): Policy {
   };
 }
 
-/** Batches questions that episodes ask at the same time. */
+// Batches questions that episodes ask at the same time.
+
 interface Waiting {
   readonly queries: readonly WorldQuery[];
   readonly signal: AbortSignal | undefined;

@@ -3,7 +3,7 @@
  * errors, and what a server of ours says about its environment besides.
  */
 
-import type { EnvPrompt } from "@pawl/core/text/env-prompt.js";
+import type { EnvPrompt } from "@pawl/core/text/prompt-style.js";
 import { z } from "zod";
 
 const record = z.record(z.string(), z.unknown());

@@ -11,8 +11,7 @@ import {
 } from "@pawl/core/envs/env.js";
 import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";
 import { mixSeed } from "@pawl/core/random.js";
-import { callText, type Tool } from "@pawl/core/text/tool.js";
-import { writtenMember } from "@pawl/core/text/written-json.js";
+import { callText, type Tool, writtenMember } from "@pawl/core/text/tool.js";
 import { z } from "zod";
 import { type ResetRequest, resetRequest } from "./protocol.js";
 

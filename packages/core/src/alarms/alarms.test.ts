@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { alarmNames, checkStopOn, rememberedOf, watchLine } from "./alarms.js";
-import { saysNotFinite } from "./nan.js";
-import { alarmOptions } from "./options.js";
+import { alarmOptions } from "./alarm.js";
+import { alarmNames, checkStopOn, rememberedOf, saysNotFinite, watchLine } from "./alarms.js";
 
 const defaults = alarmOptions.parse({});
 

@@ -8,10 +8,9 @@
  */
 import type { z } from "zod";
 import { UserError } from "../errors.js";
-import type { EnvPrompt } from "../text/env-prompt.js";
+import type { EnvPrompt } from "../text/prompt-style.js";
 import type { Tool } from "../text/tool.js";
 import type { EnvLimits } from "./limits.js";
-import type { ReplayResult, TraceWorld } from "./trace.js";
 
 /** One problem to solve: a goal and an initial state, identified by its id. */
 export interface Task {
@@ -190,4 +189,37 @@ export function begun<T>(episode: T | undefined, world: string, asked: string): 
   if (episode === undefined)
     throw new EnvError(`${world}: ${asked} was called before reset; call reset(task) first.`);
   return episode;
+}
+
+/** The contents of recorded traces. */
+
+/** A recorded state of a world. */
+export interface TraceState {
+  readonly obs: string;
+  readonly admissible?: readonly string[] | undefined;
+  readonly done?: boolean | undefined;
+  readonly won?: boolean | undefined;
+}
+
+/** A world as in recorded traces, which may differ from what a policy is shown. */
+export interface TraceWorld {
+  start(): TraceState;
+  step(action: string): TraceState;
+}
+
+/** A place where an environment's response differs from the record. */
+export interface Mismatch {
+  readonly where: string;
+  readonly expected: unknown;
+  readonly found: unknown;
+}
+
+/** The outcome of a replay. */
+export interface ReplayResult {
+  readonly traces: number;
+  /** How many states were compared. */
+  readonly states: number;
+  readonly mismatches: readonly Mismatch[];
+  /** What to know about the comparison, such as which version was compared. */
+  readonly notes?: readonly string[];
 }

@@ -10,8 +10,13 @@ import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import { INFLATED_TIMES, inflatedLimit } from "../files/inflate-limit.js";
 import { openRegularHandle } from "../files/regular-file.js";
-import { EnvError, type Environment } from "./env.js";
-import type { Mismatch, ReplayResult, TraceWorld } from "./trace.js";
+import {
+  EnvError,
+  type Environment,
+  type Mismatch,
+  type ReplayResult,
+  type TraceWorld,
+} from "./env.js";
 
 const traceSchema = z.object({
   game: z.string(),

@@ -1,9 +1,54 @@
 /** Files that appear complete or not at all, whenever the process or the machine stops. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { ownIdentity, stateOfTag, tagOf } from "../processes/process-alive.js";
 import { writeError } from "./io-error.js";
-import { sweepOnce, temporaryName } from "./leftovers.js";
+
+// Temporary files and folders that name their writer, so that what a killed process left behind is
+// removed, and what another is still writing is not.
+
+/** `NAME.TAG.RANDOM.tmp`; a folder's ends in `.partial`, a lock's in `.draft`. */
+const NAME = /\.(\d+(?:-(?:0|[\da-f]{8})){4})\.[\da-f]{8}\.(?:tmp|partial|draft)$/;
+
+/** The folders in which this process has already looked: some hold a hundred thousand files. */
+const swept = new Set<string>();
+
+/** A new temporary name beside a file or folder. */
+export function temporaryName(path: string, ending: "tmp" | "partial" | "draft"): string {
+  return `${path}.${tagOf(ownIdentity())}.${randomBytes(4).toString("hex")}.${ending}`;
+}
+
+/** Removes what dead processes left in a folder, once in the life of this process. */
+export function sweepOnce(folder: string): void {
+  const place = resolve(folder);
+  if (swept.has(place)) return;
+  swept.add(place);
+  sweep(folder);
+}
+
+/** Removes what dead processes left in a folder. */
+export function sweep(folder: string): void {
+  try {
+    for (const name of readdirSync(folder)) {
+      const tag = NAME.exec(name)?.[1];
+      if (tag !== undefined && stateOfTag(tag) === "dead")
+        rmSync(join(folder, name), { recursive: true, force: true });
+    }
+  } catch {
+    // A folder that cannot be read or cleaned is nobody's problem here: whoever writes says more.
+  }
+}
 
 /** Writes a file through `write`, under a temporary name until its content is on the disk. */
 export async function writeFileAtomically(
@@ -73,5 +118,30 @@ export async function writeFully(handle: FileHandle, view: ArrayBufferView): Pro
     // The kernel takes at most 2 GiB per call.
     const length = Math.min(bytes.length - done, 2 ** 30);
     done += (await handle.write(bytes, done, length)).bytesWritten;
+  }
+}
+
+/**
+ * Makes a folder through `fill`, under a temporary name until it is complete. If another process
+ * makes the same folder at the same time, the first one stays.
+ */
+export async function writeFolderAtomically(
+  folder: string,
+  fill: (temporary: string) => Promise<void>,
+): Promise<void> {
+  await mkdir(dirname(folder), { recursive: true });
+  // They may be large, so not only once.
+  sweep(dirname(folder));
+  const temporary = temporaryName(folder, "partial");
+  await mkdir(temporary);
+  try {
+    await fill(temporary);
+    await rename(temporary, folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
+    });
+  } catch (error) {
+    throw writeError(error, folder);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
   }
 }

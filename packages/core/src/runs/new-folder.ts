@@ -6,6 +6,20 @@ import { RunError } from "./run-error.js";
 import { findLock, type RunLock } from "./run-lock.js";
 import { episodesPath, metricsPath } from "./run-paths.js";
 
+/** Names of ours for what is not complete, of earlier versions too. */
+const TEMPORARY =
+  /\.(?:[\da-f]{12}|[\da-f-]+\.[\da-f]{8})\.tmp$|^(?:triplets\.jsonl\.gz|\d+)\.tmp$|\.mending$/;
+
+/**
+ * Removes what killed writers left: whoever holds the lock is the only writer, so that nothing
+ * temporary is anybody else's.
+ */
+export function removeLeftovers(folder: string): void {
+  for (const place of [folder, join(folder, "checkpoints")])
+    for (const name of existsSync(place) ? readdirSync(place) : [])
+      if (TEMPORARY.test(name)) rmSync(join(place, name), { recursive: true, force: true });
+}
+
 /** Refuses a folder that a new run cannot have. */
 export function checkNewFolder(folder: string): void {
   if (!existsSync(folder)) return;

@@ -3,7 +3,7 @@
  * anywhere.
  *
  * Each append writes one whole gzip member with one or more lines (record-member.ts), so a reader
- * can tell whole ones from others and find the next one after damage (record-walk.ts). Only the end
+ * can tell whole ones from others and find the next one after damage (record-member.ts). Only the end
  * of a file that was being written is ever cut off; what is damaged elsewhere is skipped, and kept
  * in a file beside it when the file is written to again. `zcat` reads the file as it is.
  */
@@ -21,8 +21,7 @@ import {
 } from "node:fs";
 import { explainIo } from "../files/io-error.js";
 import { openRegular } from "../files/regular-file.js";
-import { packMember } from "./record-member.js";
-import { type Stretch, walkRecords } from "./record-walk.js";
+import { packMember, type Stretch, walkRecords } from "./record-member.js";
 import { RunError } from "./run-error.js";
 
 /** A power cut may lose this much; a killed process loses nothing that was appended. */

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkRun } from "./check-run.js";
 import { readManifest, writeManifest } from "./manifest.js";
-import { secondsOf } from "./run-end.js";
 import { createRun, finishFailed, openRun, resumeRun } from "./run-folder.js";
+import { secondsOf } from "./run-list.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-run-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));

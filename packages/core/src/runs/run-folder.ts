@@ -33,10 +33,9 @@ import {
   writeManifest,
 } from "./manifest.js";
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
-import { checkNewFolder, clearForStart } from "./new-folder.js";
+import { checkNewFolder, clearForStart, removeLeftovers } from "./new-folder.js";
 import { openRecordWriter, type RecordWriter, readRecords } from "./record-file.js";
 import { RunError } from "./run-error.js";
-import { removeLeftovers } from "./run-leftovers.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
 import { episodesPath, eventsPath, metricsPath } from "./run-paths.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";

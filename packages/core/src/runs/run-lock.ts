@@ -29,7 +29,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { sweep, temporaryName } from "../files/leftovers.js";
+import { sweep, temporaryName } from "../files/atomic-file.js";
 import { readRegularText } from "../files/regular-file.js";
 import { isAlive, ownIdentity, type ProcessIdentity, stateOf } from "../processes/process-alive.js";
 import { RunError } from "./run-error.js";

@@ -8,10 +8,17 @@
  * (`chat-frame.ts`). That ends where the history is cut, and where admissible actions are listed:
  * only the last message lists them.
  */
-import { type EnvPrompt, neutral } from "./env-prompt.js";
-import type { SlotOptions } from "./history.js";
-import { collector, sayMemory } from "./pieces.js";
-import type { PromptPiece, PromptStyle, PromptView, Role } from "./prompt-style.js";
+import {
+  collector,
+  type EnvPrompt,
+  neutral,
+  type PromptPiece,
+  type PromptStyle,
+  type PromptView,
+  type Role,
+  type SlotOptions,
+  sayMemory,
+} from "./prompt-style.js";
 import {
   PromptError,
   type PromptTemplate,

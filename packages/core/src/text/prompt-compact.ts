@@ -6,9 +6,14 @@
  * So a step's prompt, response and observation together are, token for token, the beginning of the
  * next step's prompt (with the whole history), and policy and world model know where to stop.
  */
-import type { EnvPrompt } from "./env-prompt.js";
-import { recentPairs, type SlotOptions } from "./history.js";
-import type { PromptPiece, PromptStyle, PromptView } from "./prompt-style.js";
+import {
+  type EnvPrompt,
+  type PromptPiece,
+  type PromptStyle,
+  type PromptView,
+  recentPairs,
+  type SlotOptions,
+} from "./prompt-style.js";
 import { answersOf } from "./response.js";
 
 /** The markers of the compact style; each is one token in a tokenizer for small models. */

@@ -2,10 +2,18 @@
  * The full style: prose with every slot on its own lines, answered in `<think>` and `<action>`. An
  * environment gives its opening and advice, or renders all of it its own way.
  */
-import { type EnvPrompt, neutral } from "./env-prompt.js";
-import { recentPairs, type SlotOptions } from "./history.js";
-import { collector, count, sayMemory } from "./pieces.js";
-import type { PromptPiece, PromptStyle, PromptView } from "./prompt-style.js";
+import {
+  collector,
+  count,
+  type EnvPrompt,
+  neutral,
+  type PromptPiece,
+  type PromptStyle,
+  type PromptView,
+  recentPairs,
+  type SlotOptions,
+  sayMemory,
+} from "./prompt-style.js";
 import type { Answers } from "./response.js";
 import { toolsText } from "./tool.js";
 

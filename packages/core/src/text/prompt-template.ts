@@ -7,9 +7,13 @@
  */
 import { UserError } from "../errors.js";
 import { readRegularText } from "../files/regular-file.js";
-import { recentPairs, type SlotOptions } from "./history.js";
 import { didYouMean } from "./nearest.js";
-import type { PromptPiece, PromptView } from "./prompt-style.js";
+import {
+  type PromptPiece,
+  type PromptView,
+  recentPairs,
+  type SlotOptions,
+} from "./prompt-style.js";
 
 /** A problem with the settings or the template of a prompt, shown to the user as it is. */
 export class PromptError extends UserError {

@@ -8,13 +8,12 @@
  * `compact` is the slots alone after one-token markers, for small models.
  */
 import { z } from "zod";
-import { schemaOfParts } from "../added-parts.js";
-import { type EnvPrompt, neutral } from "./env-prompt.js";
-import type { SlotOptions } from "./history.js";
+import { addedParts, addPart, schemaOfParts } from "../added-parts.js";
+import { UserError } from "../errors.js";
 import { chatStyle } from "./prompt-chat.js";
 import { compactStyle } from "./prompt-compact.js";
 import { fullStyle } from "./prompt-full.js";
-import type { PromptStyle } from "./prompt-style.js";
+import { type EnvPrompt, neutral, type PromptStyle, type SlotOptions } from "./prompt-style.js";
 import {
   PromptError,
   type PromptTemplate,
@@ -24,24 +23,62 @@ import {
   templateText,
 } from "./prompt-template.js";
 import { type AnswerForm, answersOf } from "./response.js";
-import {
-  addPluginStyle,
-  type PromptStyleKind,
-  pluginStyle,
-  pluginStyles,
-} from "./style-plugins.js";
 import type { Tokenizer } from "./tokenizer.js";
 import { callForms } from "./tool.js";
 import { callFormOf } from "./tool-calls.js";
 
-export type { EnvPrompt } from "./env-prompt.js";
-export { promptText } from "./pieces.js";
+/** What the settings say about the slots of a prompt. */
+interface StyleSlots {
+  /** Past pairs of observation and action to show. */
+  readonly history: number | "all";
+  /** Whether to list the admissible actions. */
+  readonly admissible: boolean;
+}
+
+/** A prompt style of one's own, for a plugin. */
+export interface PromptStyleKind {
+  readonly name: string;
+  /** What help says about it. */
+  readonly title: string;
+  create(slots: StyleSlots): PromptStyle;
+}
+
+/** The styles of plugins by name. */
+const pluginStyles = () => addedParts<PromptStyleKind>("promptStyles");
+
+/** Adds a style to the list; `prompt.ts` offers it. */
+function addPluginStyle(kind: PromptStyleKind, taken: readonly string[]): void {
+  const { name, title, create } = kind ?? {};
+  if (typeof name !== "string" || typeof title !== "string" || typeof create !== "function")
+    throw new UserError("a prompt style consists of a name, a title and create(slots)");
+  if (taken.includes(name))
+    throw new UserError(
+      `there is a prompt style "${name}" already; choose another name than ${taken.join(", ")}`,
+    );
+  addPart("promptStyles", name, kind);
+}
+
+const METHODS = ["render", "parse", "format", "continuation"] as const;
+
+/** The style with this name, if a plugin has it. */
+function pluginStyle(name: string, slots: StyleSlots): PromptStyle | undefined {
+  const kind = pluginStyles().get(name);
+  if (kind === undefined) return undefined;
+  const style = kind.create(slots);
+  const missing = METHODS.find((method) => typeof style?.[method] !== "function");
+  if (missing !== undefined)
+    throw new UserError(`prompt style "${name}": what create gave has no ${missing}()`);
+  return style;
+}
+
 export type {
+  EnvPrompt,
   PieceOrigin,
   PromptPiece,
   PromptStyle,
   PromptView,
 } from "./prompt-style.js";
+export { promptText } from "./prompt-style.js";
 
 /** Settings of the prompts in our own styles: the source of types, defaults and help. */
 const ownOptions = z.strictObject({

@@ -7,8 +7,7 @@
  * the action is closed, alone in its tags and not empty. Otherwise the most likely action is still
  * extracted. Everything here runs in time linear in the response.
  */
-import type { EnvPrompt } from "./env-prompt.js";
-import type { ParsedResponse } from "./prompt-style.js";
+import type { EnvPrompt, ParsedResponse } from "./prompt-style.js";
 
 interface Tag {
   readonly name: string;

@@ -2,11 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../../../tests/helpers/small-world.js";
 import { housePrompt } from "../envs/household/prompt.js";
-import { learnMerges } from "./byte-pairs.js";
 import { promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
 import { createTokenizer } from "./tokenizer.js";
-import { buildTokenizer } from "./tokenizer-builder.js";
+import { buildTokenizer, learnMerges } from "./tokenizer-builder.js";
 
 const name = fc.stringMatching(/^[a-zäé]{1,9}$/);
 const thing = fc

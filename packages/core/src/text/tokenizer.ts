@@ -12,13 +12,12 @@ import { z } from "zod";
 import { UserError } from "../errors.js";
 import { readRegularText } from "../files/regular-file.js";
 import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
-import { cachedEncoding } from "./encoding-cache.js";
-import { hasForeignPattern, withinPatternTime } from "./foreign-patterns.js";
-import { nativePreTokenizer } from "./native-pre-tokenizer.js";
+import { hasForeignPattern, nativePreTokenizer, withinPatternTime } from "./foreign-patterns.js";
 import type { Role } from "./prompt-style.js";
 import { tokenBytes } from "./token-bytes.js";
 import type { Tool } from "./tool.js";
 import {
+  cachedEncoding,
   type EncodedParts,
   encodeApart,
   specialPattern,

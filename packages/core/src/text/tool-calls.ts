@@ -16,8 +16,8 @@ import {
   readCall,
   type Tool,
   type ToolCall,
+  writtenMember,
 } from "./tool.js";
-import { writtenMember } from "./written-json.js";
 
 /** The form that a chat template writes calls in; plain JSON if it does not say. */
 export function callFormOf(chatTemplate = ""): CallForm {

@@ -15,7 +15,7 @@ import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
 import { drawTasks, updateSeed } from "./draws.js";
-import { modelPolicy } from "./model-policy.js";
+import { modelPolicy } from "./evaluate.js";
 import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";

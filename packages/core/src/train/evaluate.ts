@@ -3,7 +3,8 @@ import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
-import type { Policy } from "../rollout/policy.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { type ActingModel, bringsPolicy, type Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
 import { createTally, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -11,7 +12,6 @@ import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
 import { evaluationMetrics } from "./metrics.js";
-import { modelPolicy } from "./model-policy.js";
 
 /** What to evaluate, and on which tasks. */
 export interface EvaluationOptions {
@@ -141,4 +141,14 @@ export function evaluationTasks(
     );
   }
   return tasks;
+}
+
+/** The model, and where it acts. */
+interface ModelPolicyOptions extends ActingModel {
+  readonly environment: Environment;
+}
+
+/** The model as a policy of its environment. */
+export function modelPolicy({ environment, ...model }: ModelPolicyOptions): Policy {
+  return bringsPolicy(environment) ? environment.policy(model) : enginePolicy(model);
 }

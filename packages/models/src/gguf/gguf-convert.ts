@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { EngineError } from "@pawl/core/engine/engine.js";
-import { writeFolderAtomically } from "@pawl/core/files/atomic-folder.js";
+import { writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
 import { createTokenizer } from "@pawl/core/text/tokenizer.js";
 import { sha256File } from "../checksum.js";
@@ -65,17 +65,16 @@ export function modelCacheFolder(
   return join(environment.XDG_CACHE_HOME || join(homedir(), ".cache"), "pawl", "models");
 }
 
-/**
- * One matrix quantised twice: files of models with tied embeddings may hold `output.weight` beside
- * `token_embd.weight`, because the output is worth more bits. They are one again if they differ by
- * no more than their two formats round, and the finer one is kept. Untied matrices are nowhere near:
- * they were trained apart.
- *
- * A weight of b bits in a block that spans about 4.2 standard deviations is off by a step over
- * √12, ε = 4.2 / (√12 · 2^b) ≈ 1.2 · 2^−b of the weights' size, so two roundings
- * differ by √(ε₁² + ε₂²). Twice that is allowed for the whole matrix, and four times that for a row;
- * one row in a thousand may be further off, as those of tokens that were never trained are.
- */
+// One matrix quantised twice: files of models with tied embeddings may hold `output.weight` beside
+// `token_embd.weight`, because the output is worth more bits. They are one again if they differ by
+// no more than their two formats round, and the finer one is kept. Untied matrices are nowhere near:
+// they were trained apart.
+//
+// A weight of b bits in a block that spans about 4.2 standard deviations is off by a step over
+// √12, ε = 4.2 / (√12 · 2^b) ≈ 1.2 · 2^−b of the weights' size, so two roundings
+// differ by √(ε₁² + ε₂²). Twice that is allowed for the whole matrix, and four times that for a row;
+// one row in a thousand may be further off, as those of tokens that were never trained are.
+
 const EMBEDDING = "token_embd.weight";
 const OUTPUT = "output.weight";
 /** Rows read at once. */

@@ -17,12 +17,11 @@ import {
 } from "./gguf-metadata.js";
 import { preTokenizerOf } from "./gguf-words.js";
 
-/**
- * SentencePiece's byte-pair encoding (Llama 2, Mistral 7B, Gemma) as a tokenizer.json.
- *
- * SentencePiece joins the neighbouring pieces whose union has the best score; tokenizer.json lists
- * the joins in that order instead. Characters that are not in the vocabulary become bytes.
- */
+// SentencePiece's byte-pair encoding (Llama 2, Mistral 7B, Gemma) as a tokenizer.json.
+//
+// SentencePiece joins the neighbouring pieces whose union has the best score; tokenizer.json lists
+// the joins in that order instead. Characters that are not in the vocabulary become bytes.
+
 const BLANK = "▁";
 /** Text never becomes a token of these types by joining pieces. */
 const NOT_JOINED: readonly number[] = Object.values(TOKEN_TYPE);

@@ -10,13 +10,12 @@ import { requireDownload } from "@pawl/core/trust/consent.js";
 import { type DownloadOptions, progress, Unreachable } from "../download/download.js";
 import { downloadTo, type HubClient, type HubOptions, hubClient } from "./hub-client.js";
 
-/**
- * The cache of downloads that Hugging Face's own tools share, Python's included:
- *
- *   models--OWNER--NAME/blobs/TAG                  the content of each file
- *   models--OWNER--NAME/snapshots/COMMIT/FILE      a link to it
- *   models--OWNER--NAME/refs/REVISION              the commit that a branch or tag was last seen at
- */
+// The cache of downloads that Hugging Face's own tools share, Python's included:
+//
+//   models--OWNER--NAME/blobs/TAG                  the content of each file
+//   models--OWNER--NAME/snapshots/COMMIT/FILE      a link to it
+//   models--OWNER--NAME/refs/REVISION              the commit that a branch or tag was last seen at
+
 const COMMIT = /^[0-9a-f]{40}$/;
 
 /** The folder of the shared cache. */

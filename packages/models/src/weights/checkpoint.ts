@@ -21,7 +21,8 @@ import {
 } from "./safetensors.js";
 import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
 
-/** Weights in several files: an index says which tensor is in which. */
+// Weights in several files: an index says which tensor is in which.
+
 export const WEIGHTS_FILE = "model.safetensors";
 export const INDEX_FILE = "model.safetensors.index.json";
 

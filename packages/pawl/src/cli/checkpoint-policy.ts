@@ -16,7 +16,7 @@ import {
   promptOptions,
   promptStyle,
 } from "@pawl/core/text/prompt.js";
-import { modelPolicy } from "@pawl/core/train/model-policy.js";
+import { modelPolicy } from "@pawl/core/train/evaluate.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import {
   type Conditional,

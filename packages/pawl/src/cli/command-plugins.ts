@@ -9,8 +9,7 @@ import type { LoadedPlugin } from "@pawl/core/loaded-plugins.js";
 import { MODULE_ENDINGS } from "@pawl/core/module-loader.js";
 import { hasManifest } from "@pawl/core/runs/manifest.js";
 import { textsIn } from "@pawl/core/trust/reach.js";
-import { rememberPlugin } from "../plugins/named-plugins.js";
-import { loadPluginsOf } from "../plugins/of-run.js";
+import { loadPluginsOf, rememberPlugin } from "../plugins/of-run.js";
 import type { Command } from "./command.js";
 import { type Io, warn } from "./io.js";
 

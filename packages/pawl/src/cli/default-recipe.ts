@@ -1,5 +1,7 @@
 /** Default settings: a recipe for each environment. */
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { ConfigLayer } from "@pawl/core/config/resolve.js";
@@ -8,20 +10,67 @@ import { valueAt } from "@pawl/core/config/settings-tree.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
-import { settingsOfModel } from "@pawl/training/saved-model.js";
+import { UserError } from "@pawl/core/errors.js";
+import { readRegularText } from "@pawl/core/files/regular-file.js";
+import { isPreset } from "@pawl/engine-cpu/init.js";
+import { isFetched } from "@pawl/models/fetch-model.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
+import { parseHubName } from "@pawl/models/hub/hub-name.js";
+import { previewHubModel } from "@pawl/models/hub-model.js";
+import { findSavedModel, settingsOfModel } from "@pawl/training/saved-model.js";
 import { agentSettings } from "@pawl/training/train-agent.js";
 import { simulator } from "@pawl/worldmodel/simulator-kind.js";
-import { common } from "../../../../recipes/laptop.js";
+import { alfworld } from "../../../../recipes/alfworld.js";
+import { desk } from "../../../../recipes/desk.js";
+import { common, laptop } from "../../../../recipes/laptop.js";
 import { pretrained, RANK, type ScratchRecipe } from "../../../../recipes/pretrained.js";
 import { quick } from "../../../../recipes/quick.js";
-import { isChatModel } from "./chat-model.js";
+import { scienceworld } from "../../../../recipes/scienceworld.js";
+import { search } from "../../../../recipes/search.js";
+import { tauRetail } from "../../../../recipes/tau-retail.js";
+import { textworld } from "../../../../recipes/textworld.js";
+import { officialWebshop, webshop } from "../../../../recipes/webshop.js";
 import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
 import { envNameOf } from "./env-options.js";
 import { isWithoutRun } from "./model-name.js";
-import { ownedRecipe } from "./owned-recipe.js";
 import { simulatorRecipe } from "./simulator-recipe.js";
 import { DEFAULT_WORLD } from "./worlds.js";
+
+/** The recipes of the environments of this package. */
+const RECIPES: Readonly<Record<string, ConfigLayer>> = {
+  [DEFAULT_WORLD]: { path: "recipes/laptop.ts", content: laptop },
+  alfworld: { path: "recipes/alfworld.ts", content: alfworld },
+  webshop: { path: "recipes/webshop.ts", content: webshop },
+  scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
+  search: { path: "recipes/search.ts", content: search },
+  desk: { path: "recipes/desk.ts", content: desk },
+  tau: { path: "recipes/tau-retail.ts", content: tauRetail },
+  textworld: { path: "recipes/textworld.ts", content: textworld },
+};
+
+/**
+ * Recipes for worlds that are made up unless a variable says where their official files are; without one, such a world
+ * is treated as one from outside this package.
+ */
+const WITH_FILES: Readonly<
+  Record<string, { readonly variable: string; readonly recipe?: ConfigLayer }>
+> = {
+  webshop: {
+    variable: "WEBSHOP_DATA",
+    recipe: { path: "recipes/webshop.ts", content: officialWebshop },
+  },
+  search: { variable: "SEARCHQA_DATA" },
+};
+
+/** The recipe of an environment of this package. */
+function ownedRecipe(
+  name: string,
+  hasFiles: (variable: string) => boolean,
+): ConfigLayer | undefined {
+  const official = WITH_FILES[name];
+  return official !== undefined && hasFiles(official.variable) ? official.recipe : RECIPES[name];
+}
 
 /** The recipe for the given environment and model; a file is a complete description and replaces it. */
 export async function defaultRecipe(given: Given): Promise<Base | undefined> {
@@ -150,5 +199,36 @@ function openByName(name: string, peek: Peek): Environment | undefined {
   } catch (error) {
     if (error instanceof EnvError) return undefined;
     throw error;
+  }
+}
+
+/**
+ * Whether it has a chat template. Only small files are read, and fetched; of a model that cannot be
+ * looked at, the run says what is wrong.
+ */
+async function isChatModel(start: string | undefined): Promise<boolean> {
+  // A server's own model is not known before it is opened.
+  if (start === undefined || isPreset(start) || start === "served") return false;
+  try {
+    if (!isFetched(start)) return hasTemplate(findSavedModel(start).tokenizer);
+    if (existsSync(start)) return openGguf(start).metadata.has("tokenizer.chat_template");
+    const name = parseHubName(start);
+    // A file of a repository is not fetched only to look at it.
+    if (name === undefined || name.file !== undefined) return true;
+    return hasTemplate((await previewHubModel(name)).folder);
+  } catch (error) {
+    if (error instanceof UserError) return isFetched(start) && !existsSync(start);
+    throw error;
+  }
+}
+
+function hasTemplate(folder: string): boolean {
+  if (existsSync(join(folder, "chat_template.jinja"))) return true;
+  const file = join(folder, "tokenizer_config.json");
+  if (!existsSync(file)) return false;
+  try {
+    return "chat_template" in (JSON.parse(readRegularText(file)) as object);
+  } catch {
+    return false;
   }
 }

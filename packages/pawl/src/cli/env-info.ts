@@ -7,10 +7,9 @@ import { z } from "zod";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
-import { number, table } from "./format.js";
+import { number, table, widthOf, wrap } from "./format.js";
 import { settingLines } from "./help.js";
 import { type Io, print } from "./io.js";
-import { widthOf, wrap } from "./wrap.js";
 
 /** `pawl env info`: what an environment is, its options, its data and its tasks. */
 export const envInfo = defineCommand({

@@ -1,8 +1,8 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
+import type { Mismatch } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
 import { replayFile } from "@pawl/core/envs/replay.js";
-import type { Mismatch } from "@pawl/core/envs/trace.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { envOptions } from "./env-options.js";

@@ -1,8 +1,8 @@
 import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createColours } from "./colours.js";
-import { clip, textColumns } from "./columns.js";
 import { comparisonProgress } from "./comparison-progress.js";
+import { clip, textColumns } from "./format.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";
 import { recordRun } from "./resumable.js";

@@ -3,7 +3,7 @@
  * above them and stays.
  */
 import { colouredText } from "./colours.js";
-import { clip } from "./columns.js";
+import { clip } from "./format.js";
 import { type Io, liveViews, note } from "./io.js";
 
 const HIDE_CURSOR = "\u001b[?25l";

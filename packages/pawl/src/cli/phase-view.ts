@@ -2,8 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import type { Activity } from "@pawl/core/train/activity.js";
-import { textColumns } from "./columns.js";
-import { duration, number, percent } from "./format.js";
+import { duration, number, percent, textColumns } from "./format.js";
 import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { writeFolderAtomically } from "@pawl/core/files/atomic-folder.js";
+import { writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { writeError } from "@pawl/core/files/io-error.js";
 import { parseHubName } from "@pawl/models/hub/hub-name.js";
 import { uploadFolder } from "@pawl/models/hub/hub-upload.js";

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRun } from "@pawl/core/runs/run-folder.js";
@@ -7,7 +7,8 @@ import { tinyConfig } from "@pawl/training/testing.js";
 import { EVIL, episode, risingMetrics } from "@pawl/ui/report/testing.js";
 import type { ReportView } from "@pawl/ui/report/views.js";
 import { chromium } from "playwright-core";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { openFile } from "./report.js";
 import { runCli } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-report-"));
@@ -159,3 +160,20 @@ describe.skipIf(browser === undefined)("the report in Chromium (skipped if there
     }
   });
 });
+
+it.skipIf(process.platform !== "linux")(
+  "gives the file to the desktop's opener, and says if there is none",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "pawl-open-"));
+    const opener = join(folder, "xdg-open");
+    const opened = join(folder, "opened");
+    writeFileSync(opener, `#!/bin/sh\necho "$1" > ${opened}\n`);
+    chmodSync(opener, 0o755);
+    expect(await openFile("report.html", { PATH: `${folder}:/usr/bin:/bin` })).toBe(true);
+    await vi.waitUntil(() => existsSync(opened) && readFileSync(opened, "utf8") !== "", {
+      timeout: 60_000,
+    });
+    expect(readFileSync(opened, "utf8")).toBe(`${join(process.cwd(), "report.html")}\n`);
+    expect(await openFile("report.html", { PATH: join(folder, "empty") })).toBe(false);
+  },
+);

@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { join, resolve } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { UserError } from "@pawl/core/errors.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
@@ -19,8 +20,33 @@ import { WORLD_RUN } from "@pawl/worldmodel/saved.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
-import { openFile } from "./open-file.js";
 import { runRecipe } from "./run-recipe.js";
+
+// Opens a file with the program that the desktop has for it.
+
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ["open"],
+  win32: ["cmd", "/c", "start", ""],
+};
+
+/** Resolves to whether it could be opened; the program outlives us. */
+export function openFile(
+  path: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<boolean> {
+  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+  return new Promise((done) => {
+    const child = spawn(command!, [...args, resolve(path)], {
+      ...{ detached: true, stdio: "ignore" },
+      env: { ...env },
+    });
+    child.once("error", () => done(false));
+    child.once("spawn", () => {
+      child.unref();
+      done(true);
+    });
+  });
+}
 
 /** `pawl report`: training runs as one HTML file. */
 export const report = defineCommand({

@@ -17,10 +17,10 @@ import {
 } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { envKindOf } from "./env-options.js";
+import { tallyTable } from "./evaluation-table.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
-import { tallyTable } from "./tally-table.js";
 
 /** `pawl rollout`: a policy plays groups of episodes, recorded to a run folder. */
 export const rollout = defineCommand({

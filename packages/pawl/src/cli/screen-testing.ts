@@ -1,5 +1,5 @@
 /** A model of a terminal's screen for tests: what a person would see after these bytes. */
-import { textColumns } from "./columns.js";
+import { textColumns } from "./format.js";
 
 /** The lines of the screen, those that scrolled out of it first. */
 export function screenOf(written: string, { columns = 80, rows = 24 } = {}): readonly string[] {

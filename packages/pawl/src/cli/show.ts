@@ -6,10 +6,10 @@ import { openRun, type RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
+import { tallyTable } from "./evaluation-table.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
 import { factsOf, headlineText, type RunFacts } from "./run-facts.js";
-import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { writeFolderAtomically } from "@pawl/core/files/atomic-folder.js";
+import { writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { writeError } from "@pawl/core/files/io-error.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { packageVersion } from "@pawl/core/version.js";
@@ -12,8 +12,7 @@ import { writeHubTraces } from "./hub-traces.js";
 import { writeInspectLog } from "./inspect-log.js";
 import { writeParquet } from "./parquet-file.js";
 import { sharegptRecords } from "./sharegpt-lines.js";
-import type { Source } from "./source.js";
-import { lines, writePieces } from "./text-file.js";
+import { lines, type Source, writePieces } from "./source.js";
 import { verifiersEpisode } from "./verifiers-episode.js";
 
 /** A format: what it writes, and how. */

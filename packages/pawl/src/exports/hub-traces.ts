@@ -5,9 +5,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Episode } from "@pawl/core/rollout/episode.js";
-import { episodeName, type Source } from "./source.js";
+import { episodeName, lines, type Source } from "./source.js";
 import { readably, type SpokenMessage, spokenIn } from "./spoken.js";
-import { lines } from "./text-file.js";
 
 /** The hub takes at most 10,000 files in one folder. */
 const PER_FOLDER = 1000;

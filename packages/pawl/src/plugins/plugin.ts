@@ -15,8 +15,7 @@ import type { PolicyLoss } from "@pawl/core/objectives/policy-losses.js";
 import type { WorldLoss } from "@pawl/core/objectives/world-loss.js";
 import { type PolicyKind, registerPolicy } from "@pawl/core/rollout/policies/config.js";
 import { didYouMean } from "@pawl/core/text/nearest.js";
-import { registerPromptStyle } from "@pawl/core/text/prompt.js";
-import type { PromptStyleKind } from "@pawl/core/text/style-plugins.js";
+import { type PromptStyleKind, registerPromptStyle } from "@pawl/core/text/prompt.js";
 
 /** What a plugin adds; every part is optional, and each has its own type of settings. */
 export interface Plugin {

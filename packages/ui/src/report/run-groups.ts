@@ -1,8 +1,8 @@
 /** Runs that differ only by their seed form a group: they are shown as their mean and spread. */
 import type { Manifest } from "@pawl/core/runs/manifest.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
-import { endOf, secondsOf } from "@pawl/core/runs/run-end.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
+import { endOf, secondsOf } from "@pawl/core/runs/run-list.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import type { SettingRow } from "./views.js";
 

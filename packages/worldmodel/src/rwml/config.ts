@@ -12,7 +12,8 @@ import { z } from "zod";
 import { filterOptions } from "./filter.js";
 import { encoderPlace, rewardOptions } from "./reward.js";
 
-/** The settings that a run of `pawl rwml` was recorded with, read by the current schema. */
+// The settings that a run of `pawl rwml` was recorded with, read by the current schema.
+
 const schema = (config: SettingsTree) => rwmlConfig(kindOf(config));
 
 /** Settings of `pawl rwml` that were recorded elsewhere than in a run. */
@@ -28,7 +29,8 @@ export function rwmlConfigOf(run: string): RwmlConfig {
   return recordedConfig(run, sealedManifest(run), command);
 }
 
-/** When settings of RWML have an effect, beside those that it shares with training. */
+// When settings of RWML have an effect, beside those that it shares with training.
+
 type Conditional = Partial<Pick<RwmlConfig, "filter" | "collect" | "task" | "reward">>;
 
 const OWN: readonly Applies<Conditional>[] = [

@@ -19,9 +19,9 @@ import {
   responseEndIds,
   stepPrompt,
 } from "@pawl/core/text/encode.js";
-import { recentPairs } from "@pawl/core/text/history.js";
 import type { PromptPiece, PromptStyle } from "@pawl/core/text/prompt.js";
 import { markers } from "@pawl/core/text/prompt-compact.js";
+import { recentPairs } from "@pawl/core/text/prompt-style.js";
 import type { Sequence } from "@pawl/core/text/sequence.js";
 import { type Tokenizer, TokenizerError } from "@pawl/core/text/tokenizer.js";
 import { toolsText } from "@pawl/core/text/tool.js";

@@ -20,11 +20,11 @@ import type { Group } from "@pawl/core/rollout/episode.js";
 import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { countingEpisodes, type OnActivity } from "@pawl/core/train/activity.js";
-import { createClock } from "@pawl/core/train/clock.js";
 import { correctionOptions } from "@pawl/core/train/corrections.js";
 import { drawTasks, updateSeed } from "@pawl/core/train/draws.js";
 import type { Learnt } from "@pawl/core/train/learn.js";
 import { createLearner, type LearnerContext } from "@pawl/core/train/learner.js";
+import { createClock } from "@pawl/core/train/metrics.js";
 import type { RwmlConfig } from "./config.js";
 import {
   hasContrast,

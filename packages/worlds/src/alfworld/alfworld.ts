@@ -13,10 +13,11 @@ import {
   type Environment,
   type StepResult,
   type Task,
+  type TraceState,
+  type TraceWorld,
 } from "@pawl/core/envs/env.js";
 import { housePrompt } from "@pawl/core/envs/household/prompt.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
-import type { TraceState, TraceWorld } from "@pawl/core/envs/trace.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
 import { didYouMean } from "@pawl/core/text/nearest.js";
 import { z } from "zod";
@@ -33,11 +34,10 @@ import {
 import { createMemo } from "./memo.js";
 import { factHolds } from "./state.js";
 
-/**
- * What a world model may know about the initial state: whether each place is closed and what it
- * holds. The only file that knows words of the domain: a game whose domain lacks them has no such
- * context.
- */
+// What a world model may know about the initial state: whether each place is closed and what it
+// holds. The only file that knows words of the domain: a game whose domain lacks them has no such
+// context.
+
 const WORDS = {
   /** The type of places that hold things. */
   place: "receptacle",

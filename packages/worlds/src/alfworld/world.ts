@@ -15,10 +15,9 @@ import type {
 } from "./solve.js";
 import { fault, type Source } from "./source.js";
 
-/**
- * Compiles conditions for one game: names become objects, conjunctions become programs. Their order
- * is fixed here, so that what binds and what checks is known before anything runs.
- */
+// Compiles conditions for one game: names become objects, conjunctions become programs. Their order
+// is fixed here, so that what binds and what checks is known before anything runs.
+
 const NEVER: Test = { op: "or", parts: [] };
 const ALWAYS: Test = { op: "and", parts: [] };
 

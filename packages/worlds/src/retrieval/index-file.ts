@@ -18,7 +18,7 @@ import {
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { UserError } from "@pawl/core/errors.js";
-import { sweepOnce, temporaryName } from "@pawl/core/files/leftovers.js";
+import { sweepOnce, temporaryName } from "@pawl/core/files/atomic-file.js";
 import { openRegular } from "@pawl/core/files/regular-file.js";
 import { ANALYSER_VERSION } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";

@@ -7,8 +7,7 @@
  * tasks are left out in which order decides what happens.
  */
 import { createHash } from "node:crypto";
-import { EnvError } from "@pawl/core/envs/env.js";
-import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
+import { EnvError, type Mismatch, type ReplayResult } from "@pawl/core/envs/env.js";
 import { z } from "zod";
 import { isOver, scoreOf, tour } from "./science-env.js";
 import type { Simulator } from "./simulator.js";

@@ -12,9 +12,8 @@ import { defineEnv } from "@pawl/core/envs/define-env.js";
 import { type Env, EnvError, type Environment, type Task } from "@pawl/core/envs/env.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
 import { UserError } from "@pawl/core/errors.js";
-import type { SlotOptions } from "@pawl/core/text/history.js";
-import { collector, count, sayMemory } from "@pawl/core/text/pieces.js";
 import type { EnvPrompt, PromptPiece, PromptView } from "@pawl/core/text/prompt.js";
+import { collector, count, type SlotOptions, sayMemory } from "@pawl/core/text/prompt-style.js";
 import { address, folder } from "@pawl/core/trust/reach.js";
 import { z } from "zod";
 import { memoryCorpus } from "../retrieval/corpus.js";
@@ -39,7 +38,8 @@ import { type KnowledgeWorld, makeWorld, type WorldOptions } from "./world.js";
 import { worldQuestions } from "./world-questions.js";
 import { relationNames } from "./world-relations.js";
 
-/** What search QA tells a policy: a question, and what was asked and found so far. */
+// What search QA tells a policy: a question, and what was asked and found so far.
+
 const instructions =
   "You answer a question one step at a time. At every step you either ask a search engine or give your final answer.";
 

@@ -14,7 +14,8 @@ import {
   type Value,
 } from "./value.js";
 
-/** The switches of a phone, its VPN and its apps: what the user and a task's setup both act on. */
+// The switches of a phone, its VPN and its apps: what the user and a task's setup both act on.
+
 export const onOff = (on: boolean): string => (on ? "ON" : "OFF");
 
 /** Drops the Wi-Fi connection. */

@@ -2,8 +2,7 @@
  * Replays what was recorded by running the originals, and compares every state: hashes, tool
  * outputs, initial states, assertions and rewards.
  */
-import { EnvError } from "@pawl/core/envs/env.js";
-import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
+import { EnvError, type Mismatch, type ReplayResult } from "@pawl/core/envs/env.js";
 import { GREETING, STOP } from "./conversation.js";
 import type { DomainName, OpenDomain } from "./domains.js";
 import {

@@ -9,7 +9,7 @@ import { defineToolEnv } from "@pawl/core/envs/define-env.js";
 import { EnvError, type Task } from "@pawl/core/envs/env.js";
 import { taskLists } from "@pawl/core/envs/task-lists.js";
 import type { ToolEnvironment } from "@pawl/core/envs/tool-env.js";
-import type { EnvPrompt } from "@pawl/core/text/env-prompt.js";
+import type { EnvPrompt } from "@pawl/core/text/prompt-style.js";
 import type { ToolCall } from "@pawl/core/text/tool.js";
 import { z } from "zod";
 import { chatUser } from "./chat-user.js";

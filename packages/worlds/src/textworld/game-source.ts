@@ -10,10 +10,9 @@ import type { Play } from "./moment.js";
 import { startPlay } from "./play.js";
 import type { ObservationStyle } from "./turn-text.js";
 
-/**
- * The games of a folder: every `.z8` file in it or below it, with its `.json`. Folders called train,
- * valid and test are the splits; without them, every fifth game is for tests.
- */
+// The games of a folder: every `.z8` file in it or below it, with its `.json`. Folders called train,
+// valid and test are the splits; without them, every fifth game is for tests.
+
 const SPLITS = ["train", "valid", "test"];
 const TEST_EVERY = 5;
 const DEEPEST = 4;

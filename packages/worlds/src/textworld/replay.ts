@@ -1,7 +1,6 @@
 /** Compares recorded traces of the original with ours, in everything that was recorded. */
 
-import { EnvError } from "@pawl/core/envs/env.js";
-import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
+import { EnvError, type Mismatch, type ReplayResult } from "@pawl/core/envs/env.js";
 import { z } from "zod";
 import { createMemo } from "../alfworld/memo.js";
 import type { Game } from "./game.js";

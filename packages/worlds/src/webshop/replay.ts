@@ -6,8 +6,7 @@
  * says that it does not depend on the noun tagger; every ranking with its scores.
  */
 
-import { EnvError } from "@pawl/core/envs/env.js";
-import type { Mismatch, ReplayResult } from "@pawl/core/envs/trace.js";
+import { EnvError, type Mismatch, type ReplayResult } from "@pawl/core/envs/env.js";
 import { createAnalyser } from "../retrieval/analyser.js";
 import { createSearcher } from "../retrieval/bm25.js";
 import { createIndexBuilder } from "../retrieval/bm25-build.js";

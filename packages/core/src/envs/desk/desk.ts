@@ -7,13 +7,13 @@
  * `case.ts` says what the splits are.
  */
 import { z } from "zod";
-import type { EnvPrompt } from "../../text/env-prompt.js";
+import type { EnvPrompt } from "../../text/prompt-style.js";
 import type { ToolCall } from "../../text/tool.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type StepResult, type Task } from "../env.js";
 import { numberedLists } from "../task-lists.js";
 import type { ToolEnv, ToolEnvironment } from "../tool-env.js";
-import { act, possibleCalls, sights } from "./act.js";
+import { act, irreversibleTools, possibleCalls, sights, toolsOf } from "./act.js";
 import {
   type Case,
   drawCase,
@@ -37,7 +37,6 @@ import {
   initialState,
   sameRecords,
 } from "./state.js";
-import { irreversibleTools, toolsOf } from "./tools.js";
 
 const deskOptions = z.strictObject({
   level: z

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import { callText, readCall } from "./tool.js";
+import { callText, readCall, writtenMember } from "./tool.js";
 import { parseCall } from "./tool-calls.js";
-import { writtenMember } from "./written-json.js";
 
 it.each([
   ['{"tool":"t","arguments":{"a":2.0}}', '{"a":2.0}'],

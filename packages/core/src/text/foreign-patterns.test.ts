@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { nativePreTokenizer } from "./native-pre-tokenizer.js";
+import { nativePreTokenizer } from "./foreign-patterns.js";
 import { createTokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
 

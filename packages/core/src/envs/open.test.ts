@@ -1,6 +1,6 @@
 import { searchPrompt } from "@pawl/worlds/search/search.js";
 import { expect, it } from "vitest";
-import { checkPrompt } from "./check-prompt.js";
+import { checkPrompt } from "./open.js";
 
 it("accepts no prompt, neutral ones and our own", () => {
   for (const prompt of [undefined, {}, { history: "all", around: ["a", "b"] }, searchPrompt])

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Caller } from "../processes/calls.js";
-import { createWorldProcesses, MAX_PROCESSES } from "./world-processes.js";
+import { createWorldProcesses, MAX_PROCESSES } from "./isolated-environment.js";
 
 const never = new AbortController().signal;
 
