@@ -8,7 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { episodesPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath } from "@pawl/core/runs/small-file.js";
 import { makeLargeRun } from "./shared/generated-runs.js";
 
 const CLI = join("dist", "lib", "main.js");

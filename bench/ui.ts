@@ -21,7 +21,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
-import { episodesPath, metricsPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import type { EpisodePage, RunList } from "@pawl/ui/server/api.js";
 import { INDEX_FILE } from "@pawl/ui/server/episode-index.js";
 import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readManifest } from "@pawl/core/runs/manifest.js";
 import type { RunRow } from "@pawl/ui/server/api.js";
-import { runDetail } from "@pawl/ui/server/run-detail.js";
+import { runDetail } from "@pawl/ui/server/server.js";
 import { startRun } from "@pawl/ui/server/testing.js";
 import { describe, expect, it, onTestFinished } from "vitest";
 

@@ -10,7 +10,7 @@ import { answerMessage } from "@pawl/agents/openenv/env-session.js";
 import { createOpenEnv } from "@pawl/agents/openenv/openenv-env.js";
 import { serveEpisode } from "@pawl/agents/openenv/served-episode.js";
 import { describeServer } from "@pawl/agents/openenv/server-facts.js";
-import { checkStep, checkText } from "@pawl/core/envs/answers.js";
+import { checkStep, checkText } from "@pawl/core/envs/bounded-env.js";
 import { askEndpoint, chatEndpointOptions } from "@pawl/core/envs/chat-endpoint.js";
 import type { RemoteEnv } from "@pawl/core/envs/env.js";
 import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";

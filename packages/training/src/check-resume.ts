@@ -2,16 +2,16 @@
 import { join } from "node:path";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { readAlarms } from "@pawl/core/runs/alarms-file.js";
+import { lostFolders } from "@pawl/core/runs/check-run.js";
 import type { Checkpoint } from "@pawl/core/runs/checkpoints.js";
 import { requireSeals } from "@pawl/core/runs/checksums.js";
 import { editedManifest } from "@pawl/core/runs/manifest.js";
 import { readMetrics } from "@pawl/core/runs/metrics-file.js";
-import { lostFolders } from "@pawl/core/runs/missing-parts.js";
 import { checkRecords } from "@pawl/core/runs/record-file.js";
 import { RunError } from "@pawl/core/runs/run-error.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { requireFree } from "@pawl/core/runs/run-lock.js";
-import { episodesPath, metricsPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import {
   compareResumed,
   drawnGroups,

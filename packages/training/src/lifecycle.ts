@@ -15,6 +15,7 @@ import { isDiskFull } from "@pawl/core/files/io-error.js";
 import { mixSeed } from "@pawl/core/random.js";
 import type { Episode, Group } from "@pawl/core/rollout/episode.js";
 import { cutAlarms } from "@pawl/core/runs/alarms-file.js";
+import { lostCheckpoints, lostUpdates } from "@pawl/core/runs/check-run.js";
 import {
   type Checkpoint,
   type CheckpointState,
@@ -24,7 +25,6 @@ import {
   tiesOf,
 } from "@pawl/core/runs/checkpoints.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
-import { lostCheckpoints, lostUpdates } from "@pawl/core/runs/missing-parts.js";
 import { RunError } from "@pawl/core/runs/run-error.js";
 import {
   createRun,
@@ -44,8 +44,8 @@ import {
 } from "@pawl/core/train/watch.js";
 import type { ModelOrigin } from "@pawl/models/model-origin.js";
 import { OPTIMIZER_FILE } from "@pawl/models/weights/checkpoint.js";
+import { watchContext } from "./checks.js";
 import type { TrainConfig } from "./config.js";
-import { watchContext } from "./context-limit.js";
 import { correctionsNotice, olderNamesNotice } from "./recorded-config.js";
 import { coresNotice, refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";

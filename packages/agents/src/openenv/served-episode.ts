@@ -1,7 +1,6 @@
 /** The world of one session: reset by split and index, stepped by actions of the protocol. */
 import { randomInt, randomUUID } from "node:crypto";
-import { checkAdmissible, checkStep, checkText } from "@pawl/core/envs/answers.js";
-import { boundedEnv } from "@pawl/core/envs/bounded-env.js";
+import { boundedEnv, checkAdmissible, checkStep, checkText } from "@pawl/core/envs/bounded-env.js";
 import {
   EnvError,
   type Environment,

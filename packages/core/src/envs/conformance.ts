@@ -8,7 +8,7 @@
  */
 import { UserError } from "../errors.js";
 import { createRandom, mixSeed } from "../random.js";
-import { checkAdmissible, checkStep, checkText } from "./answers.js";
+import { checkAdmissible, checkStep, checkText } from "./bounded-env.js";
 import {
   askExpert,
   chooseAction,

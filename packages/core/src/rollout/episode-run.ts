@@ -1,7 +1,12 @@
 /** An episode in progress: what the policy sees next, and what its reply does. */
 import { EngineFailure } from "../engine/ask.js";
-import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
-import { type BoundedEnv, boundedEnv } from "../envs/bounded-env.js";
+import {
+  type BoundedEnv,
+  boundedEnv,
+  checkAdmissible,
+  checkStep,
+  checkText,
+} from "../envs/bounded-env.js";
 import { type Env, EnvError, type RemoteEnv, type StepResult } from "../envs/env.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";

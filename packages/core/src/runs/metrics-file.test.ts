@@ -2,9 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { cutMetrics, openMetricsWriter, readMetrics } from "./metrics-file.js";
-import { sumOf } from "./metrics-sums.js";
-import { lostUpdates, missingFrom } from "./missing-parts.js";
+import { lostUpdates, missingFrom } from "./check-run.js";
+import { cutMetrics, openMetricsWriter, readMetrics, sumOf } from "./metrics-file.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-metrics-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { hasManifest, readManifest } from "./manifest.js";
 import { RunError } from "./run-error.js";
 import { findLock, type RunLock } from "./run-lock.js";
-import { episodesPath, metricsPath } from "./run-paths.js";
+import { episodesPath, metricsPath } from "./small-file.js";
 
 /** Names of ours for what is not complete, of earlier versions too. */
 const TEMPORARY =

@@ -37,7 +37,7 @@ import { checkNewFolder, clearForStart, removeLeftovers } from "./new-folder.js"
 import { openRecordWriter, type RecordWriter, readRecords } from "./record-file.js";
 import { RunError } from "./run-error.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
-import { episodesPath, eventsPath, metricsPath } from "./run-paths.js";
+import { episodesPath, eventsPath, metricsPath } from "./small-file.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
 /** What a new run needs. */

@@ -6,7 +6,7 @@ import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { ConfigLayer } from "@pawl/core/config/resolve.js";
 import { coerce } from "@pawl/core/config/settings.js";
-import { valueAt } from "@pawl/core/config/settings-tree.js";
+import { type SettingsTree, valueAt } from "@pawl/core/config/settings-tree.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
@@ -19,7 +19,7 @@ import { parseHubName } from "@pawl/models/hub/hub-name.js";
 import { previewHubModel } from "@pawl/models/hub-model.js";
 import { findSavedModel, settingsOfModel } from "@pawl/training/saved-model.js";
 import { agentSettings } from "@pawl/training/train-agent.js";
-import { simulator } from "@pawl/worldmodel/simulator-kind.js";
+import { simulatedSplit, simulator, worldOf } from "@pawl/worldmodel/simulator-kind.js";
 import { alfworld } from "../../../../recipes/alfworld.js";
 import { desk } from "../../../../recipes/desk.js";
 import { common, laptop } from "../../../../recipes/laptop.js";
@@ -34,7 +34,6 @@ import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
 import { envNameOf } from "./env-options.js";
 import { isWithoutRun } from "./model-name.js";
-import { simulatorRecipe } from "./simulator-recipe.js";
 import { DEFAULT_WORLD } from "./worlds.js";
 
 /** The recipes of the environments of this package. */
@@ -231,4 +230,63 @@ function hasTemplate(folder: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * The recipe of the world, on its simulated tasks; prompts and limits are those that the agent's run
+ * had. Evaluation is in the world, and on the first split in the model too.
+ */
+function simulatorRecipe(peek: Peek, recipeOfWorld: (name: string) => SettingsTree): ConfigLayer {
+  const path = "the recipe of the simulated world";
+  const env = { name: simulator.name };
+  const model = peek("env.model");
+  // The schema says what is missing.
+  if (model === undefined) return { path, content: { env } };
+  const given = peek("env.world");
+  const world = worldOf({
+    model,
+    world: given && (coerce(given, simulator.options.shape.world) as string),
+  });
+  const start = peek("model.start");
+  if (start === undefined)
+    throw new ConfigError(
+      "--env simulator: an agent that acts in a world model must know the format of its world: give one with --model.start RUN, such as a warm start in the world itself (pawl train --updates 0)",
+    );
+  const recipe = recipeOfWorld(world.name);
+  const { prompt, maxTokens, stepLimit, evaluation } = actingSettings(start);
+  const splits = evaluationSplits(world, evaluation ?? recipe.evaluation);
+  return {
+    path,
+    content: {
+      ...recipe,
+      ...(prompt !== undefined && { prompt }),
+      ...(maxTokens !== undefined && { maxTokens }),
+      ...(stepLimit !== undefined && { stepLimit }),
+      env,
+      split: simulatedSplit(typeof recipe.split === "string" ? recipe.split : "train"),
+      // Teachers look at the true state of a world, which a model does not have.
+      warmStart: { episodes: 0 },
+      corrections: { episodes: 0 },
+      evaluation: {
+        ...(recipe.evaluation as object),
+        ...evaluation,
+        splits: [...splits, simulatedSplit(splits[0]!)],
+      },
+    },
+  };
+}
+
+function actingSettings(start: string): Partial<NonNullable<ReturnType<typeof settingsOfModel>>> {
+  return isWithoutRun(start) ? {} : (settingsOfModel(start) ?? {});
+}
+
+/** The splits of the world that its recipe or the agent's run evaluates on. */
+function evaluationSplits(world: ReturnType<typeof worldOf>, evaluation: unknown) {
+  const { splits } = openEnvironment(world);
+  const named = (evaluation as { readonly splits?: readonly string[] } | undefined)?.splits ?? [
+    "valid_seen",
+    "valid_unseen",
+  ];
+  const known = named.filter((split) => splits.includes(split));
+  return known.length > 0 ? known : splits.slice(-1);
 }

@@ -6,7 +6,7 @@ import { clip, textColumns } from "./format.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";
 import { recordRun } from "./resumable.js";
-import { rwmlProgress } from "./rwml-progress.js";
+import { rwmlProgress } from "./rwml.js";
 import { screenOf } from "./screen-testing.js";
 import { trainProgress } from "./train-progress.js";
 import { worldProgress } from "./wm-progress.js";

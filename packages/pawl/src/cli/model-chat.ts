@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { streamAnswer } from "@pawl/core/engine/stream.js";
+import { type Engine, EngineError } from "@pawl/core/engine/engine.js";
 import { plainText } from "@pawl/core/plain-text.js";
 import { mixSeed } from "@pawl/core/random.js";
 import type { ChatMessage, Tokenizer } from "@pawl/core/text/tokenizer.js";
@@ -14,6 +14,60 @@ import { type Call, defineCommand, exitCodes } from "./command.js";
 import { note, print, write } from "./io.js";
 import { MODEL_NAMES, requireModel } from "./model-name.js";
 import { openByName } from "./open-by-name.js";
+
+/** Tokens per piece: few enough to look like writing, enough to be worth a call. */
+const PIECE = 4;
+
+/** How to answer. */
+interface StreamOptions {
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly seed: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Yields the text that follows the prompt, piece by piece, up to a token that ends a turn. A
+ * character is yielded only when all its bytes are there.
+ */
+async function* streamAnswer(
+  engine: Engine,
+  tokenizer: Tokenizer,
+  prompt: readonly number[],
+  { maxTokens, temperature, seed, signal }: StreamOptions,
+): AsyncGenerator<string, "stop" | "length"> {
+  const room = engine.capabilities.maxContext - prompt.length;
+  if (room < 1)
+    throw new EngineError(
+      `the text has ${prompt.length} tokens, but the model's context has only ${engine.capabilities.maxContext}; begin anew`,
+    );
+  const limit = Math.min(maxTokens, room);
+  const tokens: number[] = [];
+  let shown = "";
+  for (let ended = false; !ended && tokens.length < limit; ) {
+    signal?.throwIfAborted();
+    const [samples] = await engine.sample([
+      {
+        prompt: [...prompt, ...tokens],
+        maxTokens: Math.min(PIECE, limit - tokens.length),
+        temperature,
+        stop: tokenizer.endIds.map((id) => [id]),
+        continued: true,
+        seed: mixSeed(seed, "piece", tokens.length),
+      },
+    ]);
+    const sample = samples![0]!;
+    ended = sample.stopReason === "stop";
+    tokens.push(...sample.tokens);
+    const text = tokenizer.decode(ended ? tokens.slice(0, -1) : tokens);
+    // An unfinished character is decoded as a replacement character.
+    const whole = ended ? text : text.replace(/\uFFFD+$/, "");
+    if (whole.length > shown.length) yield whole.slice(shown.length);
+    shown = whole;
+    if (ended) return "stop";
+  }
+  return "length";
+}
 
 const options = z.strictObject({
   system: z.string().optional().describe("system prompt (default: the chat template's own)"),

@@ -1,5 +1,5 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { checkStep } from "@pawl/core/envs/answers.js";
+import { checkStep } from "@pawl/core/envs/bounded-env.js";
 import type { Env, Environment } from "@pawl/core/envs/env.js";
 import { refuseIsolated } from "@pawl/core/envs/isolated-environment.js";
 import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";

@@ -6,8 +6,12 @@ import { encoderOptions, openEncoder } from "@pawl/models/embeddings/open-encode
 import { shortNumber, shortPercent } from "@pawl/ui/report/scale.js";
 import { distancesOf, thresholdPage } from "@pawl/ui/report/threshold-page.js";
 import { stateDistances } from "@pawl/worldmodel/rwml/reward.js";
-import { type PairKind, statePairs } from "@pawl/worldmodel/rwml/state-pairs.js";
-import { proposeThresholds, type ThresholdEffect } from "@pawl/worldmodel/rwml/threshold.js";
+import {
+  type PairKind,
+  proposeThresholds,
+  statePairs,
+  type ThresholdEffect,
+} from "@pawl/worldmodel/rwml/threshold.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { envOptions } from "./env-options.js";

@@ -1,19 +1,95 @@
 /** Exports the episodes of a run for other programs, in one pass over its record. */
 import { existsSync, readdirSync, rmdirSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { dirname, extname } from "node:path";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, extname, join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { writeError } from "@pawl/core/files/io-error.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { packageVersion } from "@pawl/core/version.js";
 import { episodeJson } from "./episode-json.js";
-import { writeHubTraces } from "./hub-traces.js";
 import { writeInspectLog } from "./inspect-log.js";
 import { writeParquet } from "./parquet-file.js";
 import { sharegptRecords } from "./sharegpt-lines.js";
-import { lines, type Source, writePieces } from "./source.js";
+import { episodeName, lines, type Source, writePieces } from "./source.js";
+import { readably, type SpokenMessage, spokenIn } from "./spoken.js";
 import { verifiersEpisode } from "./verifiers-episode.js";
+
+// Episodes as sessions for the Hugging Face hub's trace viewer: a folder with one `.jsonl` for each
+// episode, whose first line names the session, and the card of a data set.
+
+/** The hub takes at most 10,000 files in one folder. */
+const PER_FOLDER = 1000;
+
+/** Fills a folder with sessions. */
+async function writeHubTraces(folder: string, source: Source): Promise<void> {
+  let count = 0;
+  let made = "";
+  for (const episode of source.episodes()) {
+    const part = String(Math.floor(count++ / PER_FOLDER)).padStart(4, "0");
+    const file = join(folder, "sessions", part, `${episodeName(episode)}.jsonl`);
+    if (made !== part) await mkdir(dirname(file), { recursive: true });
+    made = part;
+    await writeFile(file, [...lines(sessionOf(episode, source))].join(""));
+  }
+  await writeFile(join(folder, "README.md"), datasetCard(source, count));
+}
+
+function* sessionOf(episode: Episode, source: Source): Generator<unknown> {
+  const { task, success, stop } = episode;
+  yield {
+    type: "session",
+    harness: "pawl",
+    id: `${source.name}/${episodeName(episode)}`,
+    name: episode.goal.slice(0, 120) || task.id,
+    task: task.id,
+    taskType: task.type,
+    split: task.split,
+    return: episode.return,
+    success,
+    stop,
+    rewards: episode.steps.map(({ reward }) => reward),
+  };
+  for (const { messages } of spokenIn(episode, readably))
+    for (const message of messages)
+      yield { type: "message", message: traceMessage(message, episode.policy) };
+}
+
+function traceMessage(
+  { role, content, reasoning, calls, answers, step }: SpokenMessage,
+  model: string,
+): unknown {
+  return {
+    role,
+    content,
+    reasoningContent: reasoning,
+    toolCalls: calls?.map(({ id, tool, arguments: text }) => ({
+      id,
+      function: { name: tool, arguments: text },
+    })),
+    toolCallId: role === "tool" ? answers : undefined,
+    model: step === undefined ? undefined : model,
+  };
+}
+
+function datasetCard({ name, environment, manifest, player }: Source, count: number): string {
+  return `---
+configs:
+  - config_name: default
+    data_files:
+      - split: train
+        path: "sessions/**/*.jsonl"
+tags:
+  - agent-traces
+  - pawl
+---
+
+# ${name}
+
+${count} episodes of ${player} in ${environment}, recorded by pawl ${manifest.versions.pawl ?? ""}
+(${manifest.kind}, seed ${manifest.seed}, ${manifest.createdAt}).
+`;
+}
 
 /** A format: what it writes, and how. */
 interface Format {

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { loadedPlugins, type PluginFile } from "@pawl/core/loaded-plugins.js";
 import { sealedManifest } from "@pawl/core/runs/manifest.js";
 import { RunError } from "@pawl/core/runs/run-error.js";
-import { hashPlugin } from "./load.js";
+import { hashPlugin } from "./source.js";
 
 // The plugins that this user has named on this machine, by their path and their hash.
 //

@@ -6,7 +6,7 @@ import { readConfigFile } from "@pawl/core/config/config-file.js";
 import { createJiti } from "jiti";
 import { beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../cli/testing.js";
-import { hashPlugin } from "./load.js";
+import { hashPlugin } from "./source.js";
 
 let folder: string;
 let made = 0;

@@ -2,8 +2,13 @@
  * The page of `pawl wm threshold`: the distances of correct and wrong states, and what a threshold
  * does.
  */
-import { type LabelledPair, type PairKind, pairKinds } from "@pawl/worldmodel/rwml/state-pairs.js";
-import type { Distances, ThresholdEffect } from "@pawl/worldmodel/rwml/threshold.js";
+import {
+  type Distances,
+  type LabelledPair,
+  type PairKind,
+  pairKinds,
+  type ThresholdEffect,
+} from "@pawl/worldmodel/rwml/threshold.js";
 import { staticPage } from "./static-page.js";
 import type { ThresholdView } from "./views.js";
 

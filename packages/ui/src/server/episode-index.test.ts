@@ -9,7 +9,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resumeRun } from "@pawl/core/runs/run-folder.js";
-import { episodesPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath } from "@pawl/core/runs/small-file.js";
 import { beforeEach, describe, expect, it } from "vitest";
 import { filterEpisodes, parseFilter } from "./episode-filter.js";
 import { INDEX_FILE, openEpisodeIndex } from "./episode-index.js";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { writeFileAtomically } from "@pawl/core/files/atomic-file.js";
 import { openRegularHandle } from "@pawl/core/files/regular-file.js";
 import type { EpisodeRecord } from "@pawl/core/runs/episode-record.js";
-import { episodesPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath } from "@pawl/core/runs/small-file.js";
 import { type EpisodeEntry, entryOf, ofRow, rowOf, textsOf } from "./episode-entry.js";
 import { scanMembers, trailerBefore } from "./record-scan.js";
 import { createWordIndex, type WordIndex } from "./word-index.js";

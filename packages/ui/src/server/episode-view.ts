@@ -5,7 +5,7 @@ import { computeAdvantages } from "@pawl/core/advantages/advantages.js";
 import { HttpError } from "@pawl/core/http/http-server.js";
 import type { Episode, Group, Step } from "@pawl/core/rollout/episode.js";
 import { type EpisodeRecord, unpackEpisode } from "@pawl/core/runs/episode-record.js";
-import { episodesPath } from "@pawl/core/runs/run-paths.js";
+import { episodesPath } from "@pawl/core/runs/small-file.js";
 import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { hasCritic } from "@pawl/core/train/critic.js";
 import { selectedSteps } from "@pawl/core/update/update.js";
@@ -14,11 +14,22 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { TOKENIZER } from "@pawl/training/saved-model.js";
 import type { CutText, TokenView } from "../report/views.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
-import { cutText } from "./cut-text.js";
 import { type EpisodeEntry, idOf } from "./episode-entry.js";
 import { rowOfEntry } from "./episode-filter.js";
 import type { EpisodeIndex } from "./episode-index.js";
 import { readMember } from "./record-scan.js";
+
+/** Characters that are sent of one text; "show more" asks for the rest, a piece at a time. */
+const SHOWN = 4_000;
+
+/** The beginning of a text, and how long it is. */
+export function cutText(text: string, most = SHOWN): CutText {
+  if (text.length <= most) return { text, length: text.length };
+  // Half of a pair of surrogates is no character.
+  const last = text.charCodeAt(most - 1);
+  const end = last >= 0xd800 && last < 0xdc00 ? most - 1 : most;
+  return { text: text.slice(0, end), length: text.length };
+}
 
 /** Tokens of one step that are sent. */
 const MOST_TOKENS = 3_000;

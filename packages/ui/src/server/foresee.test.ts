@@ -10,9 +10,8 @@ import {
 } from "@pawl/core/text/encode.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { describe, expect, it } from "vitest";
-import { expectStep } from "./expect.js";
+import { expectStep, nextActions } from "./foresee.js";
 import type { DeskModel } from "./model-desk.js";
-import { nextActions } from "./next-actions.js";
 
 const prompt = { style: "chat" } as const;
 const style = promptStyle({}, prompt, hermes);

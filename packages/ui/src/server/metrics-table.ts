@@ -1,9 +1,15 @@
 /** Metrics as columns, and the lines that were added since. */
 import { closeSync, existsSync, fstatSync, readSync } from "node:fs";
 import { openRegular } from "@pawl/core/files/regular-file.js";
-import { type MetricsLine, parseMetrics } from "@pawl/core/runs/metrics-file.js";
-import { checkLines, countSums, lastSums, readSums } from "@pawl/core/runs/metrics-sums.js";
-import { metricsPath } from "@pawl/core/runs/run-paths.js";
+import {
+  checkLines,
+  countSums,
+  lastSums,
+  type MetricsLine,
+  parseMetrics,
+  readSums,
+} from "@pawl/core/runs/metrics-file.js";
+import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { columnsOf } from "../report/thin.js";
 import type { MetricsTable } from "./api.js";
 

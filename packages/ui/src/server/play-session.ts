@@ -3,8 +3,7 @@
  * copies of the world that were made before each action. A world that runs elsewhere, where each copy
  * costs a process, is played again instead.
  */
-import { checkAdmissible, checkStep, checkText } from "@pawl/core/envs/answers.js";
-import { closeWorld } from "@pawl/core/envs/bounded-env.js";
+import { checkAdmissible, checkStep, checkText, closeWorld } from "@pawl/core/envs/bounded-env.js";
 import {
   type Env,
   EnvError,
@@ -19,7 +18,7 @@ import type { PromptView } from "@pawl/core/text/prompt-style.js";
 import { sameOutcome } from "@pawl/worldmodel/fidelity.js";
 import type { WorldModel } from "@pawl/worldmodel/model.js";
 import type { PlayedStep, PlayView } from "./api.js";
-import { cutText } from "./cut-text.js";
+import { cutText } from "./episode-view.js";
 
 type World = Env | RemoteEnv;
 

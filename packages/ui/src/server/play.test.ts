@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { readMetrics } from "@pawl/core/runs/metrics-file.js";
-import { metricsPath } from "@pawl/core/runs/run-paths.js";
+import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { trainRun } from "@pawl/training/run.js";
 import { tinyConfig } from "@pawl/training/testing.js";

@@ -1,8 +1,8 @@
 import { appendFileSync, mkdtempSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sumOf, sumsPath } from "@pawl/core/runs/metrics-sums.js";
-import { metricsPath } from "@pawl/core/runs/run-paths.js";
+import { sumOf, sumsPath } from "@pawl/core/runs/metrics-file.js";
+import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { beforeEach, describe, expect, it } from "vitest";
 import { readTail, secondsLeft } from "./run-rows.js";
 

@@ -3,7 +3,7 @@ import { request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { metricsPath } from "@pawl/core/runs/run-paths.js";
+import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { EpisodePage, EpisodeView, MetricsTable, RunDetail, RunList } from "./api.js";
 import { createUiServer, type UiOptions } from "./server.js";

@@ -4,24 +4,158 @@
  */
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
+import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { addressOf, CLIENT_TIMES, HttpError, sendJson } from "@pawl/core/http/http-server.js";
+import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import type { Manifest } from "@pawl/core/runs/manifest.js";
+import { findLock } from "@pawl/core/runs/run-lock.js";
+import { shellQuoted } from "@pawl/core/shell-quoted.js";
 import { packageVersion } from "@pawl/core/version.js";
-import type { Recipe } from "../report/run-groups.js";
+import { TOKENIZER } from "@pawl/training/saved-model.js";
+import { type Recipe, settingRows } from "../report/run-groups.js";
 import { BUNDLE, readBundle } from "../report/static-page.js";
-import type { Session } from "./api.js";
+import type { EvidenceFile, RunDetail, RunRow, Session } from "./api.js";
 import { filterEpisodes, parseFilter } from "./episode-filter.js";
 import { type EpisodeIndex, openEpisodeIndex } from "./episode-index.js";
 import { moreText, viewEpisode, viewGroup } from "./episode-view.js";
-import { findEvidence } from "./evidence.js";
 import { createPulse, MOST_LISTENERS, streamRun, streamRuns } from "./live.js";
 import { metricsTable } from "./metrics-table.js";
-import { runDetail } from "./run-detail.js";
 import { createRunReader } from "./run-rows.js";
 import { checkFile, pathInside } from "./safe-path.js";
+
+// Results that `pawl wm eval …` and `pawl eval` wrote to JSON files below the folder.
+
+const DEEPEST = 4;
+const MOST_FILES = 2_000;
+/** A larger file is not a result of ours. */
+const MOST_BYTES = 2 ** 26;
+/** Parts of runs that are many, and never results. */
+const SKIPPED = /^\.|^node_modules$|^checkpoints$|^reference$|^tokenizer$|^tensorboard$/;
+const NOT_RESULTS = /^(manifest|package|package-lock|tsconfig|config|tokenizer|state)\.json$/;
+
+/** The results below a folder, newest first. */
+function findEvidence(root: string): readonly EvidenceFile[] {
+  const found: EvidenceFile[] = [];
+  let looked = 0;
+  const visit = (path: string, depth: number): void => {
+    for (const entry of entriesOf(join(root, path))) {
+      const below = path === "" ? entry.name : `${path}/${entry.name}`;
+      if (entry.isDirectory()) {
+        if (depth < DEEPEST && !SKIPPED.test(entry.name)) visit(below, depth + 1);
+      } else if (entry.isFile() && entry.name.endsWith(".json") && !NOT_RESULTS.test(entry.name)) {
+        if (++looked > MOST_FILES) return;
+        const read = readEvidence(root, below);
+        if (read !== undefined) found.push(read);
+      }
+    }
+  };
+  visit("", 0);
+  return found.sort((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? 1 : -1));
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+function readEvidence(root: string, path: string): EvidenceFile | undefined {
+  try {
+    const file = pathInside(root, path);
+    if (statSync(file).size > MOST_BYTES) return undefined;
+    const content: unknown = JSON.parse(readRegularText(file));
+    if (typeof content !== "object" || content === null || Array.isArray(content)) return undefined;
+    const fields = content as Readonly<Record<string, unknown>>;
+    const kind = kindOf(fields);
+    if (kind === undefined) return undefined;
+    const { createdAt } = fields;
+    return {
+      path,
+      kind,
+      createdAt: typeof createdAt === "string" ? createdAt : null,
+      content: fields,
+    };
+  } catch {
+    // Removed since, or not JSON.
+    return undefined;
+  }
+}
+
+function kindOf(content: Readonly<Record<string, unknown>>): EvidenceFile["kind"] | undefined {
+  if (isTable(content.all) && isTable(content.byDepth)) return "fidelity";
+  if (Array.isArray(content.policies) && isTable(content.cases)) return "consistency";
+  if (content.kind === "pawl-evaluation" && isTable(content.results)) return "card";
+  return undefined;
+}
+
+const isTable = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Commands whose runs can be resumed. */
+const RESUMABLE: ReadonlyMap<string, string> = new Map([
+  ["train", "train"],
+  ["rwml", "rwml"],
+  ["wm-train", "wm train"],
+]);
+
+/** A run in full. */
+export function runDetail(
+  folder: string,
+  row: RunRow,
+  manifest: Manifest,
+  recipe: Recipe | undefined,
+): RunDetail {
+  return {
+    row,
+    folder,
+    error: manifest.error ?? null,
+    versions: manifest.versions,
+    summary: manifest.summary ?? {},
+    recipe: recipe?.name ?? null,
+    settings: settingRows(manifest.config, recipe?.config),
+    resumes: (manifest.resumes ?? []).map(({ at, update }) => ({ at, update })),
+    commands: commandsOf(folder, row, manifest),
+    hasTokenizer: existsSync(join(folder, TOKENIZER)),
+    checkpoint: hasCheckpoint(folder),
+  };
+}
+
+function hasCheckpoint(folder: string): boolean {
+  try {
+    return latestCheckpoint(folder) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifest) {
+  // A folder's name must be neither an option nor a command of its own.
+  const quoted = shellQuoted(folder.startsWith("-") ? `./${folder}` : folder);
+  const commands: { what: string; command: string }[] = [];
+  const pid = state === "running" ? findLock(folder).owner?.pid : undefined;
+  if (pid !== undefined)
+    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${pid}` });
+  const command = RESUMABLE.get(kind);
+  if (command !== undefined && state === "done" && typeof config.updates === "number")
+    commands.push({
+      what: "Make it longer",
+      command: `pawl ${command} --resume ${quoted} --updates ${2 * config.updates}`,
+    });
+  if (command !== undefined && state !== "done" && state !== "running")
+    commands.push({ what: "Resume", command: `pawl ${command} --resume ${quoted}` });
+  if (command !== undefined) {
+    commands.push({ what: "Report", command: `pawl report ${quoted}` });
+    if (kind === "train")
+      commands.push({ what: "Evaluate", command: `pawl eval --checkpoint ${quoted}` });
+  } else commands.push({ what: "Show", command: `pawl show ${quoted}` });
+  return commands;
+}
 
 /** A key that nobody guesses. */
 export const randomKey = (): string => randomBytes(16).toString("base64url");

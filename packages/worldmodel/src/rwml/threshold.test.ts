@@ -4,9 +4,16 @@ import { distancesOf, thresholdPage } from "@pawl/ui/report/threshold-page.js";
 import type { ThresholdView } from "@pawl/ui/report/views.js";
 import { describe, expect, it } from "vitest";
 import { stateDistances } from "./reward.js";
-import { alter, pairKinds, paraphrase, respell, statePairs } from "./state-pairs.js";
 import { letters } from "./testing.js";
-import { effectOf, proposeThresholds } from "./threshold.js";
+import {
+  alter,
+  effectOf,
+  pairKinds,
+  paraphrase,
+  proposeThresholds,
+  respell,
+  statePairs,
+} from "./threshold.js";
 
 const household = findEnvKind("household");
 const environment = household.open(household.options.parse({}));

@@ -13,7 +13,7 @@ import { type PromptOptions, type PromptStyle, promptStyle } from "@pawl/core/te
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { makeData } from "@pawl/worlds/tau/testing.js";
 import { afterAll, describe, expect, it } from "vitest";
-import { heldOutSequences } from "./held-out.js";
+import { heldOutSequences } from "./filter.js";
 import { worldQuestion } from "./question.js";
 import {
   asksOtherwise,

@@ -15,8 +15,15 @@ import {
   initialState,
   type State,
 } from "./state.js";
-import { dependenceOf, type Teller, tell } from "./text.js";
-import { type Bindings, changeView, type FactView, initialView } from "./view.js";
+import {
+  type Bindings,
+  changeView,
+  dependenceOf,
+  type FactView,
+  initialView,
+  type Teller,
+  tell,
+} from "./text.js";
 import { type Action, buildWorld, type Schema, type World } from "./world.js";
 
 /** The game's response to a command. */

@@ -9,7 +9,10 @@ import {
   expectList,
   expectWord,
   type Formula,
+  type List,
+  type Node,
   type Predicate,
+  parseExpression,
   predicateOf,
   type Reader,
   readAtom,
@@ -18,8 +21,8 @@ import {
   readVariables,
   type Scope,
   type Variable,
+  written,
 } from "./formula.js";
-import { type List, type Node, parseExpression, written } from "./sexpr.js";
 import { excerpt, fault, type Source } from "./source.js";
 
 /**

@@ -1,6 +1,6 @@
 /** The origin of a piece of a game file, so that every error can name file, part and line. */
 import { EnvError } from "@pawl/core/envs/env.js";
-import { parseJson } from "../tau/json.js";
+import { parseJson } from "../tau/value.js";
 
 /** A text inside a game file, such as its `pddl_domain`. */
 export interface Source {

@@ -1,7 +1,6 @@
 /** The airline of τ-bench: flights, reservations and customers. It is 15 May 2024, 15:00. */
 import type { TableDatabase } from "./database.js";
 import { evaluate } from "./retail.js";
-import { type Answer, type ToolDefinition, tool } from "./toolkit.js";
 import {
   arithmetic,
   type Dict,
@@ -21,6 +20,7 @@ import {
   typeName,
   type Value,
 } from "./value.js";
+import { type Answer, type ToolDefinition, tool } from "./world.js";
 
 type Run = (db: TableDatabase, ...values: Value[]) => Answer;
 

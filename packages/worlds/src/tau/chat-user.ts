@@ -14,9 +14,8 @@ import { EnvError } from "@pawl/core/envs/env.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { STOP, type UserMove, type WaitingUser } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
-import { jsonText, parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
-import { isDict } from "./value.js";
+import { isDict, jsonText, parseJson } from "./value.js";
 
 /** Used where the data folder has no guidelines. */
 const GUIDELINES = `You are a customer in a conversation with a service agent. Say one thing at a time, in your own words, and only what the scenario says; give details when you are asked for them. When everything you want is done, say ${STOP} and nothing else.`;

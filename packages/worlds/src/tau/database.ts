@@ -4,8 +4,7 @@
  * only renders what was changed.
  */
 import { createHash, type Hash } from "node:crypto";
-import { asciiText, jsonText, pair, sortedKeys, tupleText } from "./json.js";
-import { type Dict, deepCopy } from "./value.js";
+import { asciiText, type Dict, deepCopy, jsonText, pair, sortedKeys, tupleText } from "./value.js";
 
 // The hash of a large database, SHA-256 of one canonical text of some megabytes. The text is cut
 // into chunks of records: those without changes are rendered once, and hashing starts at the first

@@ -26,9 +26,8 @@ import {
 } from "./telecom-agent.js";
 import { paymentRequest, telecomDb, telecomUserDb } from "./telecom-models.js";
 import { telecomUser } from "./telecom-user.js";
-import { methodsOf, type Toolkit } from "./toolkit.js";
 import { type Dict, dict, isDict, truthy } from "./value.js";
-import { createWorld, type Domain, type World } from "./world.js";
+import { createWorld, type Domain, methodsOf, type Toolkit, type World } from "./world.js";
 
 /** The rules of the domain. */
 const telecom: Domain<Carrier, Phone> = {

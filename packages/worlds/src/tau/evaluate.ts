@@ -3,11 +3,10 @@
  * initial state, the conversation's calls are replayed in it, and its state is compared with that
  * after the reference solution.
  */
-import { parseJson } from "./json.js";
+
 import type { Call, Message, TauTask } from "./tasks.js";
-import { answerText } from "./toolkit.js";
-import { equal, PyError, type Value } from "./value.js";
-import type { World } from "./world.js";
+import { equal, PyError, parseJson, type Value } from "./value.js";
+import { answerText, type World } from "./world.js";
 
 /** How an episode came out. */
 export interface Outcome {

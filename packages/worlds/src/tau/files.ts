@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { EnvError } from "@pawl/core/envs/env.js";
 import { gunzipWithin } from "@pawl/core/files/inflate-limit.js";
 import { readRegular } from "@pawl/core/files/regular-file.js";
-import { parseJson } from "./json.js";
 import { build, type Model } from "./model.js";
-import { type Dict, isDict, isList, PyError, type Value } from "./value.js";
+import { type Dict, isDict, isList, PyError, parseJson, type Value } from "./value.js";
 
 const HELP = "See `pawl env info tau` for the files that are needed.";
 

@@ -1,7 +1,6 @@
 /** τ²'s mock domain: a list of tasks for the agent, and a list of notifications for the user. */
 import { type RecordDatabase, recordDatabase } from "./database.js";
 import { build, type Kind, type Model } from "./model.js";
-import { methodsOf, type ToolDefinition, type Toolkit, tool } from "./toolkit.js";
 import {
   type Dict,
   dict,
@@ -14,6 +13,7 @@ import {
   str,
   type Value,
 } from "./value.js";
+import { methodsOf, type ToolDefinition, type Toolkit, tool } from "./world.js";
 
 const texts: Kind = { list: "str" };
 

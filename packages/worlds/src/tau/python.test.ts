@@ -2,10 +2,21 @@
 import { describe, expect, it } from "vitest";
 import { calculate } from "./calculate.js";
 import { parseToml } from "./files.js";
-import { asciiText, jsonText, parseJson, tupleText } from "./json.js";
 import { build, type Model } from "./model.js";
-import { bind } from "./toolkit.js";
-import { dict, equal, fixed2, PyError, repr, round2, type Value } from "./value.js";
+import {
+  asciiText,
+  dict,
+  equal,
+  fixed2,
+  jsonText,
+  PyError,
+  parseJson,
+  repr,
+  round2,
+  tupleText,
+  type Value,
+} from "./value.js";
+import { bind } from "./world.js";
 
 /** The message of what is raised. */
 function raised(run: () => unknown): string {

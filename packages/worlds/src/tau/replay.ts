@@ -13,11 +13,9 @@ import {
   referenceWorld,
   replayMessages,
 } from "./evaluate.js";
-import { jsonText, parseJson } from "./json.js";
 import type { Assertion, Call, Message, TauTask } from "./tasks.js";
-import { answerText } from "./toolkit.js";
-import { type Dict, isDict, isList, PyError, type Value } from "./value.js";
-import type { Side, World } from "./world.js";
+import { type Dict, isDict, isList, jsonText, PyError, parseJson, type Value } from "./value.js";
+import { answerText, type Side, type World } from "./world.js";
 
 /** What a replay needs of the environment. */
 export interface ReplaySource {

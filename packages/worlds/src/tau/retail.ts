@@ -4,10 +4,8 @@
  */
 import { calculate, isPermitted } from "./calculate.js";
 import type { Table, TableDatabase } from "./database.js";
-import { jsonText } from "./json.js";
 import { build } from "./model.js";
 import { orderPayment, userAddress } from "./retail-models.js";
-import { type Answer, type ToolDefinition, tool } from "./toolkit.js";
 import {
   arithmetic,
   count,
@@ -17,6 +15,7 @@ import {
   equal,
   field,
   iterate,
+  jsonText,
   type List,
   length,
   less,
@@ -29,6 +28,7 @@ import {
   str,
   type Value,
 } from "./value.js";
+import { type Answer, type ToolDefinition, tool } from "./world.js";
 
 /** Which of the two benchmarks. */
 export type Edition = 1 | 2;

@@ -6,9 +6,8 @@
  */
 import { isRecord, type Tool } from "@pawl/core/text/tool.js";
 import { STOP, type User, type UserMove } from "./conversation.js";
-import { parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
-import { type Dict, isDict } from "./value.js";
+import { type Dict, isDict, parseJson } from "./value.js";
 
 const NO_MORE = "That is all I can tell you.";
 const AGREED = "Yes, please go ahead.";

@@ -15,10 +15,9 @@ import {
   type WaitingUser,
 } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
-import { jsonText, parseJson } from "./json.js";
 import { type Message, scenarioParts, type TauTask } from "./tasks.js";
 import { toolSchema } from "./tool-schemas.js";
-import { type Dict, isDict } from "./value.js";
+import { type Dict, isDict, jsonText, parseJson } from "./value.js";
 import type { Side } from "./world.js";
 
 /** What the environments of one opened domain share. */

@@ -16,12 +16,11 @@ import { chatUser } from "./chat-user.js";
 import { type Conversation, DONE, RESPOND, type WaitingUser } from "./conversation.js";
 import { type DomainName, domainNames, type OpenDomain, openDomain } from "./domains.js";
 import type { DomainFiles } from "./files.js";
-import { jsonText, plainValue } from "./json.js";
 import { replayTau } from "./replay.js";
 import { scriptedUser } from "./scripted-user.js";
 import { type Call, type TaskSource, taskSource } from "./tasks.js";
 import { createTauEnv, createWaitingTauEnv, type TauEnv, type TauWorld } from "./tau-env.js";
-import { equal } from "./value.js";
+import { equal, jsonText, plainValue } from "./value.js";
 
 /** Steps of the agent: τ allows 30; τ² counts 200 messages, two or more for each step. */
 const STEP_LIMITS: Readonly<Record<1 | 2, number>> = { 1: 30, 2: 100 };

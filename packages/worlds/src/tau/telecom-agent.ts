@@ -2,7 +2,6 @@
 import { type Database, recordDatabase } from "./database.js";
 import { build } from "./model.js";
 import { bill, lineItem } from "./telecom-models.js";
-import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./toolkit.js";
 import {
   arithmetic,
   type Dict,
@@ -21,6 +20,7 @@ import {
   truthy,
   type Value,
 } from "./value.js";
+import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./world.js";
 
 /** The carrier's database, with the number of bills that got an id here. */
 export interface Carrier extends Database {

@@ -14,7 +14,6 @@ import {
   switches,
 } from "./phone.js";
 import { networkStatuses } from "./telecom-models.js";
-import { type Answer, type ToolDefinition, tool } from "./toolkit.js";
 import {
   type Dict,
   equal,
@@ -28,6 +27,7 @@ import {
   truthy,
   type Value,
 } from "./value.js";
+import { type Answer, type ToolDefinition, tool } from "./world.js";
 
 type Run = (phone: Phone, ...values: Value[]) => Answer;
 type Tools = Readonly<Record<string, ToolDefinition<Phone>>>;

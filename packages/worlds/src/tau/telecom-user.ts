@@ -20,7 +20,6 @@ import {
 } from "./phone.js";
 import { apnSettings, networkModes } from "./telecom-models.js";
 import { assertions, setups } from "./telecom-setup.js";
-import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./toolkit.js";
 import {
   type Dict,
   field,
@@ -33,6 +32,7 @@ import {
   truthy,
   type Value,
 } from "./value.js";
+import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./world.js";
 
 type Run = (phone: Phone, ...values: Value[]) => Answer;
 type Tools = Readonly<Record<string, ToolDefinition<Phone>>>;

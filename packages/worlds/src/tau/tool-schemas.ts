@@ -5,7 +5,7 @@
 
 import { EnvError } from "@pawl/core/envs/env.js";
 import type { Tool } from "@pawl/core/text/tool.js";
-import type { ToolDefinition } from "./toolkit.js";
+import type { ToolDefinition } from "./world.js";
 
 /** What each tool does, in our own words. */
 

@@ -6,9 +6,8 @@ import { EnvError, type Task } from "@pawl/core/envs/env.js";
 import { type GameSummary, loadGame, STORY_FILE, summarizeGame } from "./game.js";
 import { startMadePlay } from "./made-up/made-play.js";
 import { MADE_UP, MOST_POINTS, madeUpGame, madeUpSplits, madeUpTasks } from "./made-up/made-up.js";
-import type { Play } from "./moment.js";
 import { startPlay } from "./play.js";
-import type { ObservationStyle } from "./turn-text.js";
+import type { ObservationStyle, Play } from "./turn-text.js";
 
 // The games of a folder: every `.z8` file in it or below it, with its `.json`. Folders called train,
 // valid and test are the splits; without them, every fifth game is for tests.

@@ -5,8 +5,14 @@
  */
 import { EnvError } from "@pawl/core/envs/env.js";
 import type { Game } from "./game.js";
-import type { Moment, Play } from "./moment.js";
-import { INFOS, inStyle, type ObservationStyle, takeApart } from "./turn-text.js";
+import {
+  INFOS,
+  inStyle,
+  type Moment,
+  type ObservationStyle,
+  type Play,
+  takeApart,
+} from "./turn-text.js";
 import { feedLine, startStory } from "./zmachine/interpreter.js";
 import { type Machine, noteWaits, type Snapshot, takeSnapshot } from "./zmachine/machine.js";
 

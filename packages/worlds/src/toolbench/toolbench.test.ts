@@ -11,7 +11,7 @@ import { callText } from "@pawl/core/text/tool.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { says, startChatServer } from "../../../../tests/helpers/chat-server.js";
 import { readQuestions, standardName } from "./questions.js";
-import { verdictOf } from "./toolbench-env.js";
+import { verdictOf } from "./toolbench.js";
 
 const api = (name: string, required: readonly string[] = []) => ({
   category_name: "Weather",

@@ -3,8 +3,7 @@
  * records are wrong then shows when the case is closed.
  */
 import type { Tool, ToolCall } from "../../text/tool.js";
-import { type Level, type RequestKind, requestKinds } from "./case.js";
-import { outcomes, ruleText } from "./rules.js";
+import { type Level, outcomes, type RequestKind, requestKinds, ruleText } from "./case.js";
 import {
   type DeskState,
   describeCustomer,

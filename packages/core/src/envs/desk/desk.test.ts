@@ -4,9 +4,18 @@ import { createRandom } from "../../random.js";
 import { callText } from "../../text/tool.js";
 import { envChecks } from "../conformance.js";
 import type { Env, Environment, StepResult } from "../env.js";
-import { drawCase, type Level, levels, requestKinds, type Split, splitSizes } from "./case.js";
+import {
+  drawCase,
+  grant,
+  isGenuine,
+  type Level,
+  levels,
+  requestKinds,
+  rightOutcome,
+  type Split,
+  splitSizes,
+} from "./case.js";
 import { desk } from "./desk.js";
-import { grant, isGenuine, rightOutcome } from "./rules.js";
 
 function open(options: z.input<typeof desk.options> = {}): Environment {
   return desk.open(desk.options.parse(options));

@@ -17,17 +17,21 @@ import { act, irreversibleTools, possibleCalls, sights, toolsOf } from "./act.js
 import {
   type Case,
   drawCase,
+  grant,
+  isGenuine,
   kindsOf,
   type Level,
   levels,
+  POSTCODE_RULE,
   type RequestKind,
   type Rules,
   requestKinds,
+  rightOutcome,
+  ruleText,
   splitSizes,
   typeOf,
 } from "./case.js";
 import { expertCall } from "./expert.js";
-import { grant, isGenuine, POSTCODE_RULE, rightOutcome, ruleText } from "./rules.js";
 import {
   copyState,
   type DeskState,

@@ -4,8 +4,7 @@
  */
 import type { ToolCall } from "../../text/tool.js";
 import { sights } from "./act.js";
-import type { Request } from "./case.js";
-import { grant, isGenuine, rightOutcome } from "./rules.js";
+import { grant, isGenuine, type Request, rightOutcome } from "./case.js";
 import { type DeskState, isLive } from "./state.js";
 
 /** The next call. A case that is spoilt already is closed. */

@@ -1,21 +1,22 @@
 /** Plays a made-up game: the rules say what a command does, and the quests what it is worth. */
 
 import type { Fact, Facts } from "../logic.js";
-import type { Moment, Play } from "../moment.js";
-import type { ObservationStyle } from "../turn-text.js";
+import type { Moment, ObservationStyle, Play } from "../turn-text.js";
 import {
   CUTS,
   type Cut,
+  contentsText,
   factsWith,
   HEATS,
   type Heat,
   holds,
+  inventoryText,
   type MadeGame,
   placeOf,
   type Quest,
   roomOf,
+  roomText,
 } from "./made-game.js";
-import { contentsText, inventoryText, roomText } from "./texts.js";
 
 /** A moment of a made-up game. */
 interface MadeMoment extends Moment {

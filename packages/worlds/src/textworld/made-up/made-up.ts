@@ -4,6 +4,7 @@ import type { Task } from "@pawl/core/envs/env.js";
 import { createRandom, mixSeed, type Random } from "@pawl/core/random.js";
 import { fact } from "../logic.js";
 import {
+  andList,
   CUTS,
   type Cut,
   createDraft,
@@ -22,7 +23,6 @@ import {
   THINGS,
   WAYS,
 } from "./made-game.js";
-import { andList } from "./texts.js";
 
 // The families of made-up games, in the manner of TextWorld's: deliver food (tw-simple), find a coin
 // in a maze (coin collector), fetch a treasure that is locked away (treasure hunter), and cook by a

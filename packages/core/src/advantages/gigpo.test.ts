@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clusterTexts } from "./gigpo.js";
-import { comparable, isSimilar, ratio } from "./similarity.js";
+import { clusterTexts, comparable, isSimilar, ratio } from "./gigpo.js";
 
 const ratioOf = (a: string, b: string) => ratio(comparable(a), comparable(b));
 
