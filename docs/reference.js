@@ -17,8 +17,8 @@ import { limitOptions } from "../dist/packages/core/src/envs/limits.js";
 import { envKinds } from "../dist/packages/core/src/envs/registry.js";
 import { loadCommands } from "../dist/packages/pawl/src/cli/command-entry.js";
 import { commands as entries } from "../dist/packages/pawl/src/cli/commands.js";
-import { MODEL_NAMES } from "../dist/packages/pawl/src/cli/model-name.js";
 import { groupsOf, settingGroups } from "../dist/packages/pawl/src/cli/help.js";
+import { MODEL_NAMES } from "../dist/packages/pawl/src/cli/model-name.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
 const nothing = () => undefined;
@@ -181,13 +181,12 @@ function commandSection(command) {
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
-    ...(base === undefined ? [] : [`Recipe: ${code(base.path)}.`]),
+    ...(base?.path === undefined ? [] : [`Recipe: ${code(base.path)}.`]),
   ];
   return [
     `## pawl ${command.name}`,
     "",
     `${command.summary[0].toUpperCase()}${command.summary.slice(1)}.`,
-    ...(command.details === undefined ? [] : ["", prose(command.details)]),
     // A heading says as much as an example without any setting.
     ...(shownLines.join() === bare ? [] : ["", "```sh", ...shownLines, "```"]),
     ...(listed.length === 0 ? [] : ["", ...listed.map((setting) => item(setting, base))]),
@@ -219,18 +218,6 @@ function groupNotes(settings, all) {
   if (all.some(({ path }) => path[0] === "env" && path.length > 1))
     names.unshift("[env](environments.md)");
   return names.length === 0 ? [] : [`Groups: ${names.join("; ")}.`];
-}
-
-/** Help text as Markdown; lists in columns are left to `--help`, and `<` is text. */
-function prose(text) {
-  const lines = text.replace(MODEL_NAMES, "").trim().split("\n");
-  const kept = lines.filter((line, i) => !line.startsWith("  ") && !lines[i + 1]?.startsWith("  "));
-  const left = kept.length < lines.length ? ["", "`--help` has the lists."] : [];
-  return [...kept, ...left]
-    .map((line) => line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;"))
-    .join("\n")
-    .replace(/\n{3,}/g, "\n\n")
-    .trim();
 }
 
 /** An environment's options; those of a group of commands.md are named in one item, with its link. */
@@ -271,11 +258,10 @@ const pages = {
     "brackets; “recipe” marks one that the command's recipe sets (`--print-config` prints it). Every",
     "command also has `--config FILE`, `--plugin FILE` ([plugins](../plugins.md)), `--trust RUN`",
     "([whose settings](../settings.md#settings-of-a-run)) and",
-    "`--help`, which has more examples, and what a setting needs to have an effect.",
+    "`--help`, which has more: what the command does in detail, examples, and what a setting needs to",
+    "have an effect.",
     "",
     `${MODEL_NAMES.replaceAll("\n", " ")}`,
-    "",
-    shown.map(({ name }) => `[${name}](${anchor(name)})`).join(", "),
     "",
     "Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted.",
     "",

@@ -13,7 +13,7 @@ import type { Io } from "./io.js";
  */
 
 /** What the settings of a group are about, by the group's key. */
-const settingGroups: Readonly<Record<string, string>> = {
+export const settingGroups: Readonly<Record<string, string>> = {
   limits: "how long a world may take, and how long its texts may be",
   prompt: "how the model is asked: style, history, template, form of answers",
   engine: "where the model is computed, LoRA adapters, a separate sampler",
@@ -48,7 +48,7 @@ const settingGroups: Readonly<Record<string, string>> = {
 };
 
 /** The groups that a setting is in, from the outermost: their paths. */
-function groupsOf(path: readonly string[]): readonly (readonly string[])[] {
+export function groupsOf(path: readonly string[]): readonly (readonly string[])[] {
   return path
     .slice(0, -1)
     .flatMap((key, i) => (Object.hasOwn(settingGroups, key) ? [path.slice(0, i + 1)] : []));
