@@ -17,6 +17,7 @@ describe.skipIf(!hasTorch)("servers/torch, if PAWL_PYTHON or python3 has PyTorch
       "architectures",
       "adapter",
       "self_check",
+      "recurrent",
       "say",
       "backlog",
     ],

@@ -48,7 +48,7 @@ import { referenceScores } from "@pawl/core/train/reference-scores.js";
 import { expectedSteps } from "@pawl/core/train/rl.js";
 import { mayBeStale } from "@pawl/core/train/staleness.js";
 import { actionSequences, type Transition } from "@pawl/core/update/transitions.js";
-import { parseModelConfig } from "@pawl/models/weights/config-json.js";
+import { contextOf } from "@pawl/models/weights/config-json.js";
 import type { TrainConfig } from "./config.js";
 import { openCritic } from "./open-critic.js";
 import { openSavedModel } from "./open-model.js";
@@ -177,7 +177,7 @@ function contextIn(folder: string): number {
   } catch (error) {
     throw new RunError(`${explainIo(error, file)}. Replay needs it: restore it.`, { cause: error });
   }
-  return parseModelConfig(config, file).maxContext;
+  return contextOf(config, file);
 }
 
 interface Replayer {

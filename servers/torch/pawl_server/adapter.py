@@ -14,7 +14,7 @@ from typing import Callable, Iterator, NamedTuple, Optional, Sequence
 import torch
 from torch import Tensor
 
-from .model import LORA_ALPHA, Piece
+from .model import LORA_ALPHA, Piece, adapter_names
 from .safetensors_file import SafetensorsFile
 from .weights import Weights, whole
 
@@ -53,8 +53,8 @@ class Adapter:
 
     def parameter(self, name: str, weights: Weights) -> Optional[Tensor]:
         """Our adapter's parameter with this name, or None if this adapter does not change it."""
-        weight, _, which = name.rpartition("_lora_")
-        pairs = [(piece, self.pair(piece)) for piece in weights.pieces[f"{weight}_weight"]]
+        stem, _, which = name.rpartition("lora_")
+        pairs = [(piece, self.pair(piece)) for piece in weights.pieces[f"{stem}weight"]]
         there = [pair for _, pair in pairs if pair is not None]
         if not there:
             return None
@@ -131,7 +131,7 @@ def _open_old(path: Path) -> Adapter:
 
 def adapter_config(weights: Weights, rank: int, base: Path) -> dict[str, object]:
     """The configuration of our adapter for PEFT."""
-    modules = {piece.name.split(".")[-2] for piece, _ in _adapted(weights)}
+    modules = {piece.name.split(".")[-2] for piece, *_ in _adapted(weights)}
     return {
         "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(base.resolve()),
         "r": rank, "lora_alpha": int(LORA_ALPHA), "lora_dropout": 0.0, "target_modules": sorted(modules),
@@ -142,8 +142,8 @@ def adapter_config(weights: Weights, rank: int, base: Path) -> dict[str, object]
 
 def adapter_items(weights: Weights) -> Items:
     """The adapter's tensors under PEFT's names."""
-    for piece, ours in _adapted(weights):
-        down, up = (weights.masters[f"{ours}_lora_{which}"] for which in ("down", "up"))
+    for piece, *ours in _adapted(weights):
+        down, up = (weights.masters[name] for name in ours)
         for name, shape, read in zip(
             _names(piece),
             (down.shape, (piece.end - piece.begin, up.shape[1])),
@@ -152,13 +152,13 @@ def adapter_items(weights: Weights) -> Items:
             yield name, tuple(shape), read
 
 
-def _adapted(weights: Weights) -> Iterator[tuple[Piece, str]]:
-    """The tensors of a checkpoint that have an adapter, with our name for it."""
+def _adapted(weights: Weights) -> Iterator[tuple[Piece, str, str]]:
+    """The tensors of a checkpoint that have an adapter, with our names for it."""
     for name, parts in weights.pieces.items():
-        ours = name.removesuffix("_weight")
-        if f"{ours}_lora_down" in weights.masters:
+        down, up = adapter_names(name)
+        if down in weights.masters:
             for piece in parts:
-                yield piece, ours
+                yield piece, down, up
 
 
 def _names(piece: Piece) -> tuple[str, str]:

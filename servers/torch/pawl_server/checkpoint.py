@@ -14,13 +14,14 @@ import secrets
 import shutil
 import zlib
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Items, adapter_config, adapter_items, has_adapter, open_adapter
-from .model import LORA_ALPHA, initial_value
+from .config_file import text_fields
+from .model import LORA_ALPHA, adapter_names, initial_value
 from .model_config import ModelConfig
 from .ranks import Ranks
 from .safetensors_file import SafetensorsFile, write_safetensors
@@ -31,8 +32,29 @@ OPTIMIZER = "optimizer.safetensors"
 COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "generation_config.json")
 
 
-def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
-    """Each tensor of a folder with the file that holds it; empty if there is no weights file."""
+class Stored(NamedTuple):
+    """A tensor in a file."""
+
+    file: SafetensorsFile
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.file.shapes[self.name]
+
+    def read(self) -> Tensor:
+        return self.file.read(self.name)
+
+
+def open_tensors(folder: Path) -> dict[str, Stored]:
+    """Each tensor of a folder; empty if there is no weights file. A model of text and images calls those
+    for text by longer names, which are shortened.
+    """
+    found = {name: Stored(file, name) for name, file in _open_files(folder).items()}
+    return {re.sub(r"^model\.language_model\.", "model.", name): tensor for name, tensor in found.items()}
+
+
+def _open_files(folder: Path) -> dict[str, SafetensorsFile]:
     if (folder / WEIGHTS).is_file():
         file = SafetensorsFile(folder / WEIGHTS)
         if not file.shapes:
@@ -106,11 +128,11 @@ def _values(
     missing = 0 if adapter is None else (0 if lora_rank else 1) - (1 if adapter.merged else 0)
     for name, parameter in weights.parameters.items():
         parts = weights.pieces.get(name, [])
-        saved = adapter.parameter(name, weights) if adapter is not None and "_lora_" in name else None
+        saved = adapter.parameter(name, weights) if adapter is not None and "lora_" in name else None
         if saved is not None:
             yield name, saved
         elif parts and all(piece.name in tensors for piece in parts):
-            read = [tensors[piece.name].read(piece.name) for piece in parts]
+            read = [tensors[piece.name].read() for piece in parts]
             value = torch.cat(read) if len(read) > 1 else read[0]
             yield name, value + missing * adapter.addition(parts, value) if missing else value
         else:
@@ -126,7 +148,7 @@ def load_moments(weights: Weights, folder: Path) -> None:
         weights.assign_moments({}, 0)
         return
     file = SafetensorsFile(path)
-    trained, saved = (any("_lora_" in name for name in names) for names in (weights.masters, file.shapes))
+    trained, saved = (any("lora_" in name for name in names) for names in (weights.masters, file.shapes))
     if trained and saved and not has_adapter(folder):
         raise ValueError(
             f"{path} belongs to an adapter that is not next to it: this checkpoint was copied without its adapter; "
@@ -173,7 +195,7 @@ def _write_folder(weights: Weights, items: dict[str, Items], base: Path, folder:
         temporary.mkdir(parents=True)
         for name, part in items.items():
             write_safetensors(temporary / name, part, {"steps": str(weights.steps)} if name == OPTIMIZER else {})
-        fields = json.loads((base / "config.json").read_text())
+        fields = text_fields(json.loads((base / "config.json").read_text()))
         (temporary / "config.json").write_text(json.dumps({**fields, "torch_dtype": "float32"}, indent=2) + "\n")
         if lora_rank:
             about = json.dumps(adapter_config(weights, lora_rank, folder), indent=2)
@@ -200,7 +222,7 @@ def _replace(new: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _check(tensors: dict[str, SafetensorsFile], weights: Weights, folder: Path) -> None:
+def _check(tensors: dict[str, Stored], weights: Weights, folder: Path) -> None:
     for name, parts in weights.pieces.items():
         for piece in parts:
             if piece.name not in tensors:
@@ -208,7 +230,7 @@ def _check(tensors: dict[str, SafetensorsFile], weights: Weights, folder: Path) 
                     continue
                 raise ValueError(f"{folder}: tensor {piece.name} is missing; the weights do not fit config.json")
             expected = (piece.end - piece.begin, *weights.parameters[name].shape[1:])
-            found = tensors[piece.name].shapes[piece.name]
+            found = tensors[piece.name].shape
             if tuple(found) != tuple(expected):
                 raise ValueError(f"{folder}: tensor {piece.name} has shape {list(found)}; expected {list(expected)}")
 
@@ -222,8 +244,8 @@ def _model_items(weights: Weights, lora_rank: int) -> Items:
 def _merged(weights: Weights, name: str, lora_rank: int) -> Tensor:
     """A parameter with its adapter merged; unchanged if the rank is 0."""
     value = whole(weights.masters.get(name, weights.parameters[name])).detach().float()
-    down, up = (weights.masters.get(name.replace("_weight", f"_lora_{which}")) for which in ("down", "up"))
-    if lora_rank == 0 or not name.endswith("_weight") or down is None or up is None:
+    down, up = map(weights.masters.get, adapter_names(name))
+    if lora_rank == 0 or down is None or up is None:
         return value
     return value + whole(up).float() @ whole(down).float() * (LORA_ALPHA / lora_rank)
 

@@ -55,6 +55,14 @@ def read_config(folder: Path) -> ModelConfig:
     return parse_config(fields, str(file))
 
 
+def text_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of the text part of a model of text and images; that of any other as it is."""
+    if "text_config" not in fields:
+        return fields
+    names = [name.replace("ForConditionalGeneration", "ForCausalLM") for name in fields["architectures"]]
+    return {**fields["text_config"], "architectures": names}
+
+
 def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     """The model that the content of a config.json describes; errors name `origin`."""
     names = fields.get("architectures") or []

@@ -20,11 +20,13 @@ from .model import Model
 from .other_model import OtherModel
 from .output_head import Outcome, learn
 from .ranks import Ranks
+from .recurrent_model import RecurrentModel
 from .sampler import Job, Row, SampleRequest, Sampler
 from .scoring import Scoring
 from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
+from .wave_sampler import AnySampler, WaveSampler
 from .weights import AdamParams, AnyModel, Weights
 
 T = TypeVar("T")
@@ -47,7 +49,7 @@ class Engine:
             shard(self.model, ranks, options.dtype)
         # Code of transformers around attention may synchronise with the host, which a CUDA graph
         # must not do.
-        cuda_graphs = ranks.device.type == "cuda" and self.config.built_in and not self.sharded
+        self.cuda_graphs = ranks.device.type == "cuda" and self.config.built_in and not self.sharded
         if options.compiled and self.config.built_in:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
@@ -57,11 +59,16 @@ class Engine:
         self.batch_tokens = options.batch_tokens or batch_tokens_for(self.config, self.parameters, ranks.device, options.checkpointing)
         # The largest forward and backward pass so far.
         self.learned_tokens = 0
-        self.sampler = Sampler(self.model, self.memory, options.dtype, cuda_graphs, options.sample_rows)
+        self.sampler = self.new_sampler(options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
         # The reference's weights do not change, so on a GPU it need not wait for what else is computed there.
         on_gpu = ranks.device.type == "cuda" and not self.sharded
         self.scoring_stream = torch.cuda.Stream(ranks.device) if on_gpu else None
+        if self.config.recurrent:
+            say(
+                f"{folder.name}: {self.config.recurrent} run through transformers' own code, without packing, pages and CUDA graphs: "
+                "slower, and prompts that continue earlier ones are read anew"
+            )
         check_model(self)
 
     def _model(self, value_head: bool) -> AnyModel:
@@ -74,9 +81,16 @@ class Engine:
         }
         if self.config.built_in:
             return Model(self.config, lora_rank=self.lora_rank, checkpointing=options.checkpointing, **place)
-        if self.lora_rank or options.checkpointing:
-            raise ValueError("adapters and activation checkpointing are for the architectures that this server computes itself; this model supports neither")
-        return OtherModel(self.config, self.folder, **place)
+        if options.checkpointing:
+            raise ValueError("--activation-checkpointing is for the architectures that this server computes itself, and this is none of them: leave it out")
+        kind = RecurrentModel if self.config.recurrent else OtherModel
+        return kind(self.config, self.folder, lora_rank=self.lora_rank, **place)
+
+    def new_sampler(self, rows: Optional[int]) -> AnySampler:
+        """A sampler for at most so many rows at once."""
+        if isinstance(self.model, RecurrentModel):
+            return WaveSampler(self.model, self.memory, rows)
+        return Sampler(self.model, self.memory, self.options.dtype, self.cuda_graphs, rows)
 
     @property
     def parameters(self) -> int:
@@ -255,9 +269,8 @@ class Engine:
                     raise
                 failed = str(error).split(". ")[0]
             longest = max(sequences.lengths)
-            if self.sampler.pool.pages.count:
+            if self.sampler.give_back():
                 say("no memory for learning: giving up the text kept for sampling")
-                self.sampler.reset()
             elif self.batch_tokens > max(longest, LEAST_TOKENS):
                 self.batch_tokens = max(longest, LEAST_TOKENS, self.batch_tokens // 2)
                 say(f"no memory for learning: going on with batches of {self.batch_tokens} tokens")
@@ -273,7 +286,7 @@ class Engine:
     def _batches(self, sequences: Sequences) -> Iterator[Batch]:
         groups = divide(sequences.lengths, self.batch_tokens, self.ranks.size)
         for chosen in groups[self.ranks.rank :: self.ranks.size]:
-            yield pack(sequences, chosen, self.ranks.device)
+            yield pack(sequences, chosen, self.ranks.device, self.model.block)
 
     @contextmanager
     def _weights_of(self, reference: bool) -> Iterator[None]:

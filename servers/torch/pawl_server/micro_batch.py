@@ -16,6 +16,8 @@ def batch_tokens_for(config: ModelConfig, parameters: int, device: torch.device,
     """As many as keep a GPU busy, without small models taking far more memory than their weights."""
     if device.type != "cuda" or checkpointing:
         return MOST[device.type]
+    if config.recurrent:
+        return LEAST
     heads = (config.heads + 2 * config.kv_heads) * config.head_size
     # What a layer keeps of each token for the backward pass, in 16 bits: its inputs, queries, keys and
     # values, what was attended to, and the MLP's gate, input and product.

@@ -20,6 +20,7 @@ from .compiling import compile_rows
 from .model_config import ModelConfig
 from .paged_attention import PagedAttention
 from .rope import rotary, rotate
+from .sequences import BLOCK
 
 T = TypeVar("T")
 LORA_ALPHA = 32.0
@@ -32,6 +33,12 @@ class Piece(NamedTuple):
     name: str
     begin: int
     end: int
+
+
+def adapter_names(parameter: str) -> tuple[str, str]:
+    """What the two factors of a weight's adapter are called, if it has one."""
+    stem = parameter.removesuffix("weight")
+    return f"{stem}lora_down", f"{stem}lora_up"
 
 
 class Projection(NamedTuple):
@@ -219,6 +226,8 @@ class Model(nn.Module):
     """The whole model, except what is done with its last hidden states: that is up to the caller's
     `finish`.
     """
+
+    block = BLOCK
 
     def __init__(
         self,

@@ -52,6 +52,8 @@ class ModelConfig:
     sliding_window: Optional[SlidingWindow] = None
     # Whether the model is defined here; all others are left to transformers.
     built_in: bool = True
+    # Names the layers that carry a state from token to token, which packing and pages do not allow.
+    recurrent: str = ""
 
     def window_of(self, layer: int) -> Optional[int]:
         """The tokens that a layer sees; None if it sees all that the model can read."""

@@ -1,5 +1,5 @@
-"""The shape of a model that only transformers knows; rejected if it does not use plain full
-attention.
+"""The shape of a model that only transformers knows; rejected if its layers mix tokens in a way that
+neither we nor transformers alone can be trusted with.
 """
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any
 from .model_config import ModelConfig
 
 # Layers that mix tokens by full attention, or not at all.
-KNOWN_LAYERS = ("full_attention", "attention", "moe", "mlp")
+ATTENTION = ("full_attention", "attention")
+KNOWN_LAYERS = (*ATTENTION, "moe", "mlp")
+# Layers beside those of attention that carry a state from token to token: gated delta nets and short
+# convolutions.
+RECURRENT_LAYERS = ("linear_attention", "conv")
 
 
 def read_other_config(folder: Path) -> ModelConfig:
@@ -19,7 +23,7 @@ def read_other_config(folder: Path) -> ModelConfig:
     except ImportError:
         raise ValueError(f"{folder / 'config.json'}: this architecture needs the package transformers, which is not installed") from None
     config = AutoConfig.from_pretrained(folder, local_files_only=True).get_text_config()
-    _refuse_unknown(config, str(folder / "config.json"))
+    recurrent = _refuse_unknown(config, str(folder / "config.json"))
     heads = config.num_attention_heads
     return ModelConfig(
         vocabulary_size=config.vocab_size,
@@ -34,27 +38,33 @@ def read_other_config(folder: Path) -> ModelConfig:
         norm_eps=0.0,
         tied_embeddings=bool(config.tie_word_embeddings),
         built_in=False,
+        recurrent=recurrent,
     )
 
 
-def _refuse_unknown(config: Any, origin: str) -> None:
-    """Rejects, by name, layers in which tokens interact other than by full attention, which is all
-    we have here.
+def _refuse_unknown(config: Any, origin: str) -> str:
+    """Rejects, by name, what changes how tokens interact and is not known here; names the layers that
+    carry a state.
     """
     kinds: dict[str, list[int]] = {}
     types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ()
     for i, kind in enumerate(types):
         if kind not in KNOWN_LAYERS:
             kinds.setdefault(kind, []).append(i)
-    refused = [f"{kind} (layer{'s' if len(at) > 1 else ''} {_listed(at)})" for kind, at in kinds.items()]
+    named = {kind: f"{kind} (layer{'s' if len(at) > 1 else ''} {_listed(at)})" for kind, at in kinds.items()}
+    is_hybrid = any(kind in ATTENTION for kind in types)
+    recurrent = [name for kind, name in named.items() if is_hybrid and kind in RECURRENT_LAYERS]
+    refused = [name for name in named.values() if name not in recurrent]
     window = getattr(config, "sliding_window", None)
     if not types and window is not None and getattr(config, "use_sliding_window", True):
         refused.append(f"a sliding window of {window} tokens")
     refused += [name for name in ("attn_logit_softcapping", "final_logit_softcapping") if getattr(config, name, None)]
     if refused:
         raise ValueError(
-            f"{origin}: not supported: {', '.join(refused)}; expected full attention in every layer, and unmodified logits"
+            f"{origin}: not supported: {', '.join(refused)}; expected layers of full attention, {' and '.join(RECURRENT_LAYERS)} only "
+            "beside those, and unmodified logits"
         )
+    return ", ".join(recurrent)
 
 
 def _listed(numbers: list[int]) -> str:

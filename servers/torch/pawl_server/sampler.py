@@ -78,6 +78,11 @@ class Row:
         self.logprobs += logprobs[:kept]
         self.sampled_logprobs += sampled_logprobs[:kept]
 
+    def clear(self) -> None:
+        """Begins anew."""
+        self.tokens, self.logprobs, self.sampled_logprobs = [], [], []
+        self.stop_reason = ""
+
     def _first_stop(self, begin: int) -> Optional[int]:
         """The position after the first stop sequence that ends at or after `begin`."""
         stops = self.request.stop
@@ -148,6 +153,13 @@ class Sampler:
         pages = no_pages(self.model.config, self.device, self.dtype)
         self.pool = PagePool(pages, self._most_pages)
         self.memory.release()
+
+    def give_back(self) -> bool:
+        """The same, if there are any pages."""
+        if self.pool.pages.count == 0:
+            return False
+        self.reset()
+        return True
 
     def make_room(self) -> None:
         """Gives the memory of many pages back between calls; the next call takes as much at once."""
@@ -314,7 +326,7 @@ class Sampler:
         last = (torch.tensor(new).cumsum(0) - 1)[readers].to(self.device)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
-            return self._first_tokens(product(hidden[last], weight.t()), rows)
+            return next_tokens(product(hidden[last], weight.t()), rows)
 
         choice = self.model(ids, positions, attend, finish)
         for part in parts:
@@ -326,18 +338,6 @@ class Sampler:
         pages.copy([source for source, _ in copies], [destination for _, destination in copies])
         for row, *chosen in zip(rows, *(x[:, None].tolist() for x in choice)):
             row.extend(*chosen)
-
-    def _first_tokens(self, logits: Tensor, rows: Sequence[Row]) -> Choice:
-        tensor = lambda values, dtype: torch.tensor(values, dtype=dtype, device=self.device)
-        requests = [row.request for row in rows]
-        streams = tensor([stream_of(row.request.seed, row.index) for row in rows], torch.int64)
-        uniform = uniforms(streams, torch.zeros_like(streams))
-        temperatures = tensor([request.temperature for request in requests], torch.float32)
-        if all(request.top_k == 0 and request.top_p >= 1 for request in requests):
-            return choose(logits, temperatures, uniform)
-        top_k = tensor([request.top_k for request in requests], torch.int64)
-        top_p = tensor([request.top_p for request in requests], torch.float32)
-        return choose_cut(logits, temperatures, uniform, top_k, top_p)
 
     def _decode(self, rows: Sequence[Row], changed: bool) -> None:
         """Chooses the next tokens of all rows; tries once more if memory is short."""
@@ -368,6 +368,20 @@ class Sampler:
         if changed:
             decoder.set_rows([row.state() for row in rows])
         return decoder.run(max(row.request.max_tokens - len(row.tokens) for row in rows))
+
+
+def next_tokens(logits: Tensor, rows: Sequence[Row]) -> Choice:
+    """The next token of each row, drawn from its own stream."""
+    tensor = lambda values, dtype: torch.tensor(values, dtype=dtype, device=logits.device)
+    requests = [row.request for row in rows]
+    streams = tensor([stream_of(row.request.seed, row.index) for row in rows], torch.int64)
+    uniform = uniforms(streams, tensor([len(row.tokens) for row in rows], torch.int64))
+    temperatures = tensor([request.temperature for request in requests], torch.float32)
+    if all(request.top_k == 0 and request.top_p >= 1 for request in requests):
+        return choose(logits, temperatures, uniform)
+    top_k = tensor([request.top_k for request in requests], torch.int64)
+    top_p = tensor([request.top_p for request in requests], torch.float32)
+    return choose_cut(logits, temperatures, uniform, top_k, top_p)
 
 
 def _active(running: Sequence[Part]) -> list[Row]:

@@ -46,7 +46,7 @@ class Scoring:
         """Begins the next batch with the model's present weights; on a GPU it does not wait for it."""
         chosen = self.left[-1]
         with self._on_stream():
-            batch = pack(self.sequences, chosen, self.device)
+            batch = pack(self.sequences, chosen, self.device, self.model.block)
             found = self.model(
                 batch.ids,
                 batch.positions,

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol, Sequence
+from typing import Optional, Protocol, Sequence
 
 import torch
 from torch import Tensor
 
 from .engine_types import EngineOptions, Scored
-from .memory import Memory
+from .memory import Memory, say
 from .model_config import ModelConfig
 from .other_model import OtherModel
 from .ranks import Ranks
-from .sampler import Row, Sampler, SampleRequest
+from .recurrent_model import RecurrentModel
+from .sampler import Row, SampleRequest
 from .sequences import Sequences
 from .sharding import unsharded
+from .wave_sampler import AnySampler
 from .weights import AnyModel
 
 # Mean difference of log-probabilities, in nats, that rounding explains: about 1e-6 in 32 bits,
@@ -40,9 +42,10 @@ class Checked(Protocol):
     options: EngineOptions
     ranks: Ranks
     model: AnyModel
-    sampler: Sampler
     memory: Memory
     sharded: bool
+
+    def new_sampler(self, rows: Optional[int]) -> AnySampler: ...
 
     def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored: ...
 
@@ -63,7 +66,11 @@ def _check(engine: Checked) -> None:
     context = engine.config.max_context
     if context < 2:
         return
-    rows = _sample(engine, min(NEW_TOKENS, context // 2))
+    new_tokens = min(NEW_TOKENS, context // 2)
+    if isinstance(engine.model, RecurrentModel) and not _masks_padding(engine, engine.model, new_tokens):
+        say(f"{engine.folder.name}: its code lets padding into its state, so that only prompts of the same length are continued together")
+        engine.model.masks_padding = False
+    rows = _sample(engine, new_tokens)
     packed = _score(engine, rows)
     alone = [scores for row in rows for scores in _score(engine, [row])]
     _compare(engine, "packed into one batch and each alone", packed, alone)
@@ -72,16 +79,32 @@ def _check(engine: Checked) -> None:
         _compare(engine, "from transformers itself and here", [_theirs(engine.model, row) for row in rows], alone)
 
 
+def _masks_padding(engine: Checked, model: RecurrentModel, new_tokens: int) -> bool:
+    """Whether rows of different lengths, padded on the left, are sampled as they are scored: also when
+    biases, which are all that padding can pass on, are no longer 0.
+    """
+    before = {p: p.data for name, p in model.named_parameters() if name.endswith("bias")}
+    for p in before:
+        p.data = torch.ones_like(p.data)
+    rows = _sample(engine, new_tokens)
+    gap = _gap([torch.tensor(row.logprobs) for row in rows], _score(engine, rows))
+    for p, data in before.items():
+        p.data = data
+    return bool(gap <= BOUNDS[engine.options.dtype])
+
+
 def _sample(engine: Checked, new_tokens: int) -> list[Row]:
     """A few tokens after prompts of different lengths, two per rank, so that each rank has
     something to pack.
     """
     room, generator = engine.config.max_context - new_tokens, torch.Generator().manual_seed(0)
-    lengths = [min(room, 5 + 6 * (i % 2)) for i in range(2 * engine.ranks.size)]
+    # Of a hybrid, one longer than the chunks in which its state is computed.
+    shorter, longer = (40, 75) if engine.config.recurrent else (5, 11)
+    lengths = [min(room, longer if i % 2 else shorter) for i in range(2 * engine.ranks.size)]
     prompts = [torch.randint(engine.config.vocabulary_size, (n,), generator=generator).tolist() for n in lengths]
     requests = [SampleRequest(tuple(prompt), 1, new_tokens, seed) for seed, prompt in enumerate(prompts)]
     # A separate sampler, so that the engine's own starts without any of this.
-    sampler = Sampler(engine.model, engine.memory, engine.options.dtype, engine.sampler.cuda_graphs, rows=len(requests))
+    sampler = engine.new_sampler(len(requests))
     with torch.no_grad(), unsharded(engine.model, engine.sharded):
         drawn = [[row.tokens, row.logprobs] for group in sampler.sample(requests) for row in group]
     del sampler
@@ -116,7 +139,7 @@ def _theirs(model: OtherModel, row: Row) -> Tensor:
 
 
 def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-    gap = torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
+    gap = _gap(found, expected)
     bound = BOUNDS[engine.options.dtype]
     if not torch.isfinite(gap):
         raise ValueError(f"{engine.folder.name}: log-probabilities {what} are not finite, although its weights are: this machine computes them wrongly; {_advice()}")
@@ -126,6 +149,10 @@ def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequ
             f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed correctly here; "
             "train another, Llama, Qwen or Mistral for example"
         )
+
+
+def _gap(found: Sequence[Tensor], expected: Sequence[Tensor]) -> Tensor:
+    return torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
 
 
 def _advice() -> str:

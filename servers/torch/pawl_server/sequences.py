@@ -68,15 +68,15 @@ def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int
         rounds += 1
 
 
-def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> Batch:
-    """The chosen sequences as one batch; without sequences, a batch of padding that predicts
-    nothing.
+def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device, block: int = BLOCK) -> Batch:
+    """The chosen sequences as one batch, padded to whole blocks; without sequences, a batch of padding
+    that predicts nothing.
     """
     starts = sequences.starts
     spans = [torch.arange(starts[i], starts[i + 1]) for i in chosen]
     places = torch.cat([*spans, torch.zeros(0, dtype=torch.int64)])
     lengths = [sequences.lengths[i] for i in chosen]
-    padding = -len(places) % BLOCK if lengths else BLOCK
+    padding = -len(places) % block if lengths else block
     ids = torch.cat([sequences.tokens[places], torch.zeros(padding, dtype=torch.int64)])
     if padding:
         lengths.append(padding)

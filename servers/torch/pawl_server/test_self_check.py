@@ -22,8 +22,6 @@ FULL = {"layer_types": ["full_attention"] * 4}
 # Configuration, its special options, the name it is rejected by, and what its numbers show without
 # that name.
 HYBRIDS = (
-    ("Qwen3_5TextConfig", LINEAR, r"linear_attention \(layers 0, 1, 2\)", "packed into one batch and each alone"),
-    ("Lfm2Config", {"layer_types": ["conv", "full_attention"] * 2}, r"conv \(layers 0, 2\)", "packed into one batch and each alone"),
     ("MambaConfig", {"state_size": 4}, "linear_attention", "packed into one batch and each alone"),
     ("Gemma2Config", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, r"sliding_attention \(layers 0, 2\)", "not supported: attention with sliding_window"),
     ("Starcoder2Config", {"sliding_window": 8}, "a sliding window of 8 tokens", "not supported: attention with sliding_window"),
@@ -47,7 +45,7 @@ def write(folder: Path, name: str, changes: dict) -> bool:
         return False
     torch.manual_seed(0)
     tokens = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
-    model = transformers.AutoModelForCausalLM.from_config(kind(**SIZES, num_hidden_layers=4, **tokens, **changes))
+    model = transformers.AutoModelForCausalLM.from_config(kind(**{**SIZES, **tokens, "num_hidden_layers": 4, **changes}))
     for parameter in model.parameters():
         if parameter.dim() > 1:
             parameter.data.normal_(0, 0.3)

@@ -149,6 +149,15 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
   };
 }
 
+/** How many tokens a model reads, also one of an architecture that only a server computes. */
+export function contextOf(json: unknown, file: string): number {
+  const size = z.object({ max_position_embeddings: z.int().min(1) });
+  const found = size.or(z.object({ text_config: size })).safeParse(json);
+  if (!found.success) throw new EngineError(`${file}: no max_position_embeddings`);
+  const fields = "text_config" in found.data ? found.data.text_config : found.data;
+  return fields.max_position_embeddings;
+}
+
 function architectureOf(json: unknown, file: string): Architecture {
   const supported = `supported: ${SUPPORTED.join(", ")}`;
   const named = z.object({ architectures: z.array(z.string()).min(1) }).safeParse(json);
