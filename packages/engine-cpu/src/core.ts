@@ -60,6 +60,12 @@ const COMPANIONS = [
   "generation_config.json",
 ];
 
+/**
+ * Models above this size, in bytes, compute prefixes that sequences share once. No preset is as large, so
+ * that recorded runs of models from scratch replay to the same bytes.
+ */
+const SHARES_FROM_BYTES = 2 ** 27;
+
 /** What is compiled and started for a configuration, whatever the weights. */
 interface Graphs {
   readonly sessions: Sessions;
@@ -237,7 +243,10 @@ function assemble(
     weights,
     moments,
     graphs,
-    learner: createWeightLearner({ config, lora, weights, moments, ...graphs }),
+    learner: createWeightLearner({
+      ...{ config, lora, weights, moments, ...graphs },
+      sharesPrefixes: 4 * parameterCount({ trained, base }) > SHARES_FROM_BYTES,
+    }),
     router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,

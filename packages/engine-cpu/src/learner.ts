@@ -31,6 +31,7 @@ import {
   scatterTargets,
 } from "./packed-arrays.js";
 import { attentionBlocks, packSequences } from "./packing.js";
+import { packPrefixes } from "./prefix-packing.js";
 import {
   forwardProgram,
   INVERSE_TEMPERATURES,
@@ -83,6 +84,8 @@ const MICRO_BATCH_NUMBERS = 2 ** 20;
 const MAX_TOKENS = 1024;
 /** The same with several replicas, which all hold a micro-batch's activations at the same time. */
 const MAX_REPLICA_TOKENS = 512;
+/** The least with shared prefixes, so that a prefix and its suffixes fit. */
+const MIN_SHARED_TOKENS = 512;
 /**
  * Fixed cost of a micro-batch, in tokens: operator overhead, and reading and writing the gradient
  * sums.
@@ -105,6 +108,8 @@ export interface LearnerStart {
   readonly moments: Moments;
   readonly sessions: Sessions;
   readonly replicas: readonly Replica[];
+  /** Compute a prefix that sequences share once; only with a single replica. Default: no. */
+  readonly sharesPrefixes?: boolean;
   /** Programs by their keys; a learner of the same configuration may have built some. Default: none. */
   readonly programs?: Map<string, Program>;
 }
@@ -112,6 +117,7 @@ export interface LearnerStart {
 /** A learner over these weights and this optimiser state. */
 export function createWeightLearner(start: LearnerStart): WeightLearner {
   const { config, lora, moments, sessions, replicas, programs = new Map() } = start;
+  const { sharesPrefixes = false } = start;
   const parameters = start.weights.trained;
   const hasValues = parameters.tensors.has(VALUE_HEAD);
   let gradients: Gradients | undefined;
@@ -122,23 +128,30 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
     if (programs.size > KEPT) programs.delete(programs.keys().next().value!);
     return program;
   };
+  const mostTargets = Math.floor(MAX_LOGITS / config.vocabularySize);
   const packing = {
     tokensPerMicroBatch: Math.max(
-      32,
+      sharesPrefixes ? MIN_SHARED_TOKENS : 32,
       Math.min(
         replicas.length > 1 ? MAX_REPLICA_TOKENS : MAX_TOKENS,
         Math.floor(MICRO_BATCH_NUMBERS / config.mlpSize),
-        Math.floor(MAX_LOGITS / config.vocabularySize),
+        sharesPrefixes ? MAX_TOKENS : mostTargets,
       ),
     ),
     attentionCost: attentionCost(config),
     microBatchCost: MICRO_BATCH_COST,
-    replicas: replicas.length,
   };
+  const pack = (sequences: readonly TargetSequence[]) =>
+    sharesPrefixes
+      ? [packPrefixes(sequences, { ...packing, mostTargets })]
+      : packSequences(sequences.map(computedLength), { ...packing, replicas: replicas.length });
   /** What a micro-batch's graph is built for, and its inputs besides those of the objective. */
   const shapeOf = (sequences: readonly TargetSequence[], packed: PackedMicroBatch) => {
     const inverses = inverseTemperatures(packed, sequences);
-    const shape = { blocks: attentionBlocks(packed.length), tempered: inverses !== undefined };
+    const tempered = inverses !== undefined;
+    const shape = packed.shared
+      ? { blocks: 1, tempered, shared: true }
+      : { blocks: attentionBlocks(packed.length), tempered };
     const feeds = packedFeeds(packed, config);
     if (inverses !== undefined) feeds[INVERSE_TEMPERATURES] = columnFeed(inverses);
     return { shape, feeds };
@@ -154,12 +167,11 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
     onTokens?: (done: number) => void,
   ) => {
     let tokens = 0;
-    const shares = packSequences(sequences.map(computedLength), packing);
-    const busy = shares.flatMap((share, i) => {
+    const busy = pack(sequences).flatMap((share, i) => {
       if (share.length === 0) return [];
       const packed = share.map((microBatch) => layOut(sequences, microBatch));
       const onDone = (at: number): void => {
-        tokens += packed[at]!.ids.length;
+        tokens += share[at]!.sequences.reduce((sum, one) => sum + sequences[one]!.ids.length, 0);
         onTokens?.(tokens);
       };
       const job = { ...work, microBatches: packed.map(toRun) };

@@ -137,14 +137,15 @@ export function nonZeroRows(columns: readonly Tensor[]): Tensor {
   return operators.reshape(places, ["nonZero"]);
 }
 
-/** Rows of x [n, d]; an index may repeat only if the gradient of its rows is zero. */
-export function selectRows(x: Tensor, index: Tensor): Tensor {
+/** Rows of x [n, d]; unless told so, an index may repeat only if the gradient of its rows is zero. */
+export function selectRows(x: Tensor, index: Tensor, { repeated = false } = {}): Tensor {
   const rows = gather(x, index);
   record({
     inputs: [x],
     outputs: [rows],
     backward: (gradients, gradient) => {
       if (!gradients.wants(x)) return;
+      if (repeated) return gradients.addRows(x, index, gradient!);
       const inputs = [zerosLike(x), operators.unsqueeze(index, [1]), gradient!];
       gradients.add(x, emit({ op: "ScatterND", inputs, shape: x.shape }));
     },

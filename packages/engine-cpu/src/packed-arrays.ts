@@ -4,7 +4,7 @@
  */
 import type { TargetSequence } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import type { MicroBatch } from "./packing.js";
+import type { MicroBatch, SharedPrefixes } from "./packing.js";
 import { type Feed, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
@@ -20,6 +20,7 @@ export interface PackedMicroBatch {
   /** For every target: which token of which sequence it is. */
   readonly sequenceOf: Int32Array;
   readonly tokenOf: Int32Array;
+  readonly shared: SharedPrefixes | undefined;
 }
 
 /**
@@ -35,7 +36,14 @@ function isTarget({ targets }: TargetSequence, i: number): boolean {
   return i > 0 && (targets === undefined || targets[i] !== 0);
 }
 
-function countTargets(sequence: TargetSequence): number {
+/** The same without the tokens after the last target, which nothing depends on. */
+export function lengthToLastTarget(sequence: TargetSequence): number {
+  let last = sequence.ids.length - 1;
+  while (last > 0 && !isTarget(sequence, last)) last -= 1;
+  return Math.max(0, last);
+}
+
+export function countTargets(sequence: TargetSequence): number {
   let count = 0;
   for (let i = 1; i < sequence.ids.length; i++) if (isTarget(sequence, i)) count += 1;
   return count;
@@ -46,8 +54,9 @@ export function layOut(
   sequences: readonly TargetSequence[],
   microBatch: MicroBatch,
 ): PackedMicroBatch {
-  const { length } = microBatch;
-  const rows = microBatch.sequences.length;
+  const { length, shared } = microBatch;
+  const each = shared?.each ?? 1;
+  const rows = microBatch.sequences.length / each;
   const count = microBatch.sequences.reduce((sum, i) => sum + countTargets(sequences[i]!), 0);
   const ids = new Int32Array(rows * length);
   const [predictors, targets, sequenceOf, tokenOf] = Array.from(
@@ -55,19 +64,33 @@ export function layOut(
     () => new Int32Array(count),
   ) as [Int32Array, Int32Array, Int32Array, Int32Array];
   let slot = 0;
-  microBatch.sequences.forEach((sequence, row) => {
+  microBatch.sequences.forEach((sequence, at) => {
     const given = sequences[sequence]!;
-    for (let i = 0; i + 1 < given.ids.length; i++) {
-      ids[row * length + i] = given.ids[i]!;
+    const row = Math.floor(at / each);
+    const placeOf = placesOf(row, at % each, shared);
+    // A row may end with its last target.
+    const computed =
+      shared === undefined ? Math.min(length, computedLength(given)) : lengthToLastTarget(given);
+    for (let i = 0; i < computed; i++) {
+      const place = row * length + placeOf(i);
+      ids[place] = given.ids[i]!;
       if (!isTarget(given, i + 1)) continue;
-      predictors[slot] = row * length + i;
+      predictors[slot] = place;
       targets[slot] = given.ids[i + 1]!;
       sequenceOf[slot] = sequence;
       tokenOf[slot] = i + 1;
       slot += 1;
     }
   });
-  return { length, rows, ids, predictors, targets, sequenceOf, tokenOf };
+  return { length, rows, ids, predictors, targets, sequenceOf, tokenOf, shared };
+}
+
+/** Where the tokens of a row's sequence are in it. */
+function placesOf(row: number, which: number, shared: SharedPrefixes | undefined) {
+  if (shared === undefined) return (token: number) => token;
+  const own = shared.prefixes[row]!;
+  const begin = shared.prefix + which * shared.suffix;
+  return (token: number) => (token < own ? token : begin + token - own);
 }
 
 /** The factor of each target's logits; undefined if it is 1 for all of them. */
@@ -85,22 +108,42 @@ export function inverseTemperatures(
 
 /** The tokens of a micro-batch as graph inputs. */
 export function packedFeeds(packed: PackedMicroBatch, config: ModelConfig): Feeds {
-  const { length, rows, ids, predictors, targets } = packed;
+  const { length, rows, ids, predictors, targets, shared } = packed;
+  const fill = (shape: readonly [number, number], at: (row: number, column: number) => number) =>
+    integers(
+      Int32Array.from({ length: shape[0] * shape[1] }, (_, i) =>
+        at(Math.floor(i / shape[1]), i % shape[1]),
+      ),
+      shape,
+    );
+  const position = (row: number, at: number): number =>
+    shared === undefined || at < shared.prefix
+      ? at
+      : shared.prefixes[row]! + ((at - shared.prefix) % shared.suffix);
+  const places: Feeds =
+    shared === undefined
+      ? { places: fill([1, length], (_, at) => at) }
+      : {
+          // Padding after a prefix comes after everything, so that causality hides it.
+          prefixPlaces: fill([rows, shared.prefix], (row, at) =>
+            at < shared.prefixes[row]! ? at : BEHIND,
+          ),
+          suffixPlaces: fill([rows, shared.each * shared.suffix], (row, at) =>
+            position(row, shared.prefix + at),
+          ),
+          ownPlaces: fill([1, shared.suffix], (_, at) => at),
+        };
   return {
     ids: integers(ids, [rows * length]),
-    positions: integers(
-      Int32Array.from(ids, (_, i) => i % length),
-      [rows, length],
-    ),
-    places: integers(
-      Int32Array.from({ length }, (_, i) => i),
-      [1, length],
-    ),
+    positions: fill([rows, length], position),
+    ...places,
     predictors: integers(predictors, [predictors.length]),
     targets: integers(targets, [targets.length, 1]),
     ...rotaryTables(config, length),
   };
 }
+
+const BEHIND = 2 ** 30;
 
 /** One number for every target as a graph input. */
 export function columnFeed(column: Float32Array): Feed {

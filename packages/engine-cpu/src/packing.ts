@@ -8,11 +8,23 @@
  * micro-batch is chosen by estimated cost.
  */
 
-/** Rows computed together, one sequence each, padded to one length. */
+/** Rows computed together, padded to one length: one sequence each, or some that share a prefix. */
 export interface MicroBatch {
   readonly length: number;
-  /** The sequences in it, longest first. */
+  /** The sequences in it, row by row; without shared prefixes, longest first. */
   readonly sequences: readonly number[];
+  readonly shared?: SharedPrefixes;
+}
+
+/** Rows that hold a prefix, padded to one length, and then the suffixes of its sequences, padded to another. */
+export interface SharedPrefixes {
+  /** Tokens of each row's own prefix. */
+  readonly prefixes: readonly number[];
+  /** Both padded lengths. */
+  readonly prefix: number;
+  readonly suffix: number;
+  /** Suffixes in a row. */
+  readonly each: number;
 }
 
 export interface PackingOptions {
@@ -24,6 +36,8 @@ export interface PackingOptions {
   readonly microBatchCost: number;
   /** Number of replicas that share the micro-batches. Default 1. */
   readonly replicas?: number;
+  /** Targets of each sequence, and how many a micro-batch may have. Default: any number. */
+  readonly targets?: { readonly of: readonly number[]; readonly most: number };
 }
 
 /** How many blocks attention splits rows of a length into: most blocks then skip the later keys. */
@@ -85,7 +99,10 @@ function cutMicroBatches(
   for (let begin = 0; begin < order.length; begin++) {
     const length = divisible(lengths[order[begin]!]!);
     const most = Math.max(1, Math.floor(tokens / length));
+    let targets = 0;
     for (let end = begin + 1; end <= Math.min(order.length, begin + most); end++) {
+      targets += options.targets?.of[order[end - 1]!] ?? 0;
+      if (end > begin + 1 && targets > (options.targets?.most ?? targets)) break;
       const cost = cheapest[begin]! + costOf(length, end - begin, options);
       if (cost >= cheapest[end]!) continue;
       cheapest[end] = cost;

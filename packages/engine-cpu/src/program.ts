@@ -11,6 +11,7 @@ import { compileObjective, type Quantities, quantitiesRead } from "./objective-g
 import { encodeModel } from "./onnx.js";
 import { cast, gather } from "./operators.js";
 import { multiply, nonZeroRows, selectRows } from "./ops.js";
+import { sharedMasks } from "./prefix-attention.js";
 import { finishGraph, MAX_PLANNED_NODES } from "./scan.js";
 import {
   attend,
@@ -25,6 +26,7 @@ import {
   finishLayer,
   layer,
   outputWeight,
+  type PackedRows,
 } from "./transformer.js";
 
 /** A compiled graph: its model file, and the tensor name of each result. */
@@ -79,6 +81,8 @@ export interface MicroBatchShape {
    * Targets have inverse temperatures, as another input; without them their logits are not scaled.
    */
   readonly tempered: boolean;
+  /** Rows hold a prefix and several suffixes; they are not split into blocks. */
+  readonly shared?: boolean;
 }
 
 /** Name of the targets' inverse temperatures among a graph's inputs. */
@@ -95,10 +99,10 @@ export function forwardProgram(
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
-  const packed = declarePacked(graph);
+  const packed = declarePacked(graph, shape);
   const columns = score(
     context,
-    readTokens(context, packed, shape.blocks),
+    readTokens(context, packed),
     declareTargets(graph, packed, shape),
     quantities,
   );
@@ -116,7 +120,7 @@ export function trainingProgram(
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
   const context = declareContext(graph, config, quantities.includes("value"), lora);
-  const packed = declarePacked(graph);
+  const packed = declarePacked(graph, shape);
   const names = inputsOf(objective.loss, ...Object.values(objective.metrics));
   const inputs = new Map(
     names.map((name) => [name, addInput(graph, inputName(name), "float32", ["targets", 1])]),
@@ -125,7 +129,7 @@ export function trainingProgram(
   const sums = weights.map((weight) =>
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
-  const states = readTokens(context, packed, shape.blocks);
+  const states = readTokens(context, packed);
   const targets = declareTargets(graph, packed, shape);
   const columns = score(context, states, targets, quantities);
   const compiled = compileObjective(objective, columns, inputs);
@@ -179,23 +183,39 @@ interface Packed {
   readonly ids: Tensor;
   /** [rows, length]: position of each token in its own sequence. */
   readonly positions: Tensor;
-  /** [1, length]: the same for any row. */
-  readonly places: Tensor;
+  /** The masks of layers with such a window, or without. */
+  masks(window: number | undefined): PackedRows["masks"];
   /** [targets]: the flat index of the token that predicts each target. */
   readonly predictors: Tensor;
   /** [targets, 1] */
   readonly targets: Tensor;
+  /** Whether a token may predict several targets. */
+  readonly shared: boolean;
 }
 
-function declarePacked(graph: Graph): Packed {
+function declarePacked(graph: Graph, { blocks, shared = false }: MicroBatchShape): Packed {
   const declare = (name: string, ...shape: (string | number)[]) =>
     addInput(graph, name, "int32", shape);
+  const [ids, positions] = [declare("ids", "tokens"), declare("positions", "rows", "length")];
+  const masksOf = (): Packed["masks"] => {
+    if (!shared) {
+      const places = declare("places", 1, "length");
+      return (window) => blockMasks(places, blocks, window);
+    }
+    const places = {
+      prefix: declare("prefixPlaces", "rows", "prefix"),
+      suffixes: declare("suffixPlaces", "rows", "suffixes"),
+      own: declare("ownPlaces", 1, "suffix"),
+    };
+    return (window) => sharedMasks(places, window);
+  };
   return {
-    ids: declare("ids", "tokens"),
-    positions: declare("positions", "rows", "length"),
-    places: declare("places", 1, "length"),
+    ids,
+    positions,
+    masks: masksOf(),
     predictors: declare("predictors", "targets"),
     targets: declare("targets", "targets", 1),
+    shared,
   };
 }
 
@@ -207,9 +227,9 @@ interface States {
   readonly attended: Tensor;
 }
 
-function readTokens(context: Context, packed: Packed, blocks: number): States {
+function readTokens(context: Context, packed: Packed): States {
   const positions = cast(packed.positions, "int64");
-  const masks = byWindow(context.config, (window) => blockMasks(packed.places, blocks, window));
+  const masks = byWindow(context.config, packed.masks);
   const rows = (index: number) => ({ positions, masks: masks(index) });
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
@@ -225,14 +245,16 @@ interface Targets {
   readonly ids: Tensor;
   /** [targets, 1]: the factor of their logits (default: 1). */
   readonly inverseTemperatures?: Tensor;
+  /** Whether predictors may repeat. */
+  readonly repeated: boolean;
 }
 
 function declareTargets(
   graph: Graph,
-  { predictors, targets }: Packed,
+  { predictors, targets, shared: repeated }: Packed,
   { tempered }: MicroBatchShape,
 ): Targets {
-  const places = { predictors: cast(predictors, "int64"), ids: targets };
+  const places = { predictors: cast(predictors, "int64"), ids: targets, repeated };
   if (!tempered) return places;
   const inverses = addInput(graph, INVERSE_TEMPERATURES, "float32", ["targets", 1]);
   return { ...places, inverseTemperatures: inverses };
@@ -244,12 +266,12 @@ function declareTargets(
 function score(
   context: Context,
   { x, attended }: States,
-  { predictors, ids, inverseTemperatures }: Targets,
+  { predictors, ids, inverseTemperatures, repeated }: Targets,
   quantities: readonly Quantity[],
 ): Quantities {
   const last = context.config.layers - 1;
-  const rows = [selectRows(x, predictors), selectRows(attended, predictors)] as const;
-  const hidden = finish(context, finishLayer(context, last, ...rows));
+  const rows = [x, attended].map((tensor) => selectRows(tensor, predictors, { repeated }));
+  const hidden = finish(context, finishLayer(context, last, rows[0]!, rows[1]!));
   // Logits are linear in the hidden states, which are much narrower, so we scale those.
   const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
@@ -272,6 +294,7 @@ function sparseSeeds(
   const some = {
     predictors: gather(targets.predictors, rows),
     ids: gather(targets.ids, rows),
+    repeated: targets.repeated,
     ...(targets.inverseTemperatures && {
       inverseTemperatures: gather(targets.inverseTemperatures, rows),
     }),

@@ -40,6 +40,7 @@ import {
   reshape,
   transpose,
 } from "./ops.js";
+import { type SharedMasks, sharedAttention } from "./prefix-attention.js";
 
 /** The model's parameters in a graph, by their names in checkpoints. */
 export type Weights = ReadonlyMap<string, Tensor>;
@@ -148,8 +149,8 @@ export function byWindow<T>(
 export interface PackedRows {
   /** [rows, length] */
   readonly positions: Tensor;
-  /** One for each block of queries, as `attention` takes them. */
-  readonly masks: readonly Tensor[];
+  /** One for each block of queries, as `attention` takes them; others where rows share prefixes. */
+  readonly masks: readonly Tensor[] | SharedMasks;
   /** Called with the keys and values [rows, kvHeads, length, headSize], for a cache. */
   readonly onKeysValues?: (keys: Tensor, values: Tensor) => void;
 }
@@ -173,7 +174,12 @@ export function attend(context: Context, index: number, x: Tensor, packed: Packe
   const times = config.heads / config.kvHeads;
   const keys = repeatHeads(k, times);
   const values = repeatHeads(v, times);
-  const attended = attention(q, keys, values, packed.masks, attentionScale(config));
+  const { masks } = packed;
+  const scale = attentionScale(config);
+  const attended =
+    "own" in masks
+      ? sharedAttention(q, keys, values, masks, scale)
+      : attention(q, keys, values, masks, scale);
   return mergeHeads(attended, x.shape[0]!);
 }
 
