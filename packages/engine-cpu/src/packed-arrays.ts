@@ -68,9 +68,7 @@ export function layOut(
     const given = sequences[sequence]!;
     const row = Math.floor(at / each);
     const placeOf = placesOf(row, at % each, shared);
-    // A row may end with its last target.
-    const computed =
-      shared === undefined ? Math.min(length, computedLength(given)) : lengthToLastTarget(given);
+    const computed = (shared === undefined ? computedLength : lengthToLastTarget)(given);
     for (let i = 0; i < computed; i++) {
       const place = row * length + placeOf(i);
       ids[place] = given.ids[i]!;

@@ -41,7 +41,10 @@ const lora: LoraOptions = { rank: 4, alpha: 8, targets: LORA_TARGETS };
 function groups(seed: number): readonly TrainSequence[] {
   const random = createRandom(seed);
   const draw = (count: number) => Array.from({ length: count }, () => random.int(40));
-  const sequences: (readonly [readonly number[], number])[] = [[draw(9), 3]];
+  const sequences: (readonly [readonly number[], number])[] = [
+    [draw(9), 3],
+    [draw(2), 1],
+  ];
   for (let group = 0; group < 3; group++) {
     const prompt = draw(30 + random.int(20));
     const first = draw(3);
@@ -145,20 +148,20 @@ describe("packing with shared prefixes", () => {
         const sequences = groups(seed);
         const microBatches = packPrefixes(sequences, options);
         const placed = microBatches.flatMap((one) => one.sequences);
-        expect(microBatches.some((one) => one.shared !== undefined)).toBe(true);
+        expect(microBatches.some((one) => one.shared!.each > 1)).toBe(true);
         const learnt = sequences.flatMap((one, i) => (lengthToLastTarget(one) > 0 ? [i] : []));
         expect([...placed].sort((a, b) => a - b)).toEqual(learnt);
         for (const { length, sequences: inside, shared } of microBatches) {
-          if (shared === undefined) continue;
-          expect(length * shared.prefixes.length).toBeLessThanOrEqual(256);
+          const { prefixes, each, suffix } = shared!;
+          expect(length * prefixes.length).toBeLessThanOrEqual(256);
           inside.forEach((sequence, at) => {
-            const prefix = shared.prefixes[Math.floor(at / shared.each)]!;
-            const first = inside[at - (at % shared.each)]!;
+            const prefix = prefixes[Math.floor(at / each)]!;
+            const first = inside[at - (at % each)]!;
             const head = (one: number) => Array.from(sequences[one]!.ids).slice(0, prefix);
             expect(head(sequence)).toEqual(head(first));
             const own = lengthToLastTarget(sequences[sequence]!) - prefix;
             expect(own).toBeGreaterThan(0);
-            expect(own).toBeLessThanOrEqual(shared.suffix);
+            expect(own).toBeLessThanOrEqual(suffix);
           });
         }
       }),

@@ -35,7 +35,15 @@ export function packPrefixes(
     lengths.map((length, i) => (alone.has(i) ? length : 0)),
     given,
   );
-  return [...joinClusters(clusters, given), ...rest];
+  return [...joinClusters(clusters, given), ...rest.map((one) => halved(one, lengths))];
+}
+
+/** Rows of one sequence, whose first half counts as the prefix, so that one graph serves all rows. */
+function halved({ length, sequences }: MicroBatch, lengths: readonly number[]): MicroBatch {
+  const prefix = Math.max(1, Math.floor(length / 2));
+  const prefixes = sequences.map((i) => Math.min(prefix, lengths[i]! - 1));
+  const suffix = Math.max(...sequences.map((i, row) => lengths[i]! - prefixes[row]!));
+  return { length: prefix + suffix, sequences, shared: { prefixes, prefix, suffix, each: 1 } };
 }
 
 type Given = PackingOptions & { readonly targets: NonNullable<PackingOptions["targets"]> };

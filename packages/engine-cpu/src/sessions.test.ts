@@ -70,7 +70,7 @@ it("leaves weights and gradients unchanged when a replica fails", async () => {
   await sessions.dispose();
 });
 
-it("keeps few large graphs, because each keeps the memory it needed", async () => {
+it("keeps one large graph, because each keeps the memory it needed", async () => {
   const sessions = createSessions(1);
   const built: string[] = [];
   const get = (key: string, isLarge: boolean) =>
@@ -82,8 +82,8 @@ it("keeps few large graphs, because each keeps the memory it needed", async () =
       return { ...finishProgram(graph, new Map([["y", y]])), isLarge };
     });
   await get("small", false);
-  for (const key of ["a", "b", "a", "c", "a", "b"]) await get(key, true);
+  for (const key of ["a", "a", "b", "a"]) await get(key, true);
   await get("small", false);
-  expect(built).toEqual(["small", "a", "b", "c", "b"]);
+  expect(built).toEqual(["small", "a", "b", "a"]);
   await sessions.dispose();
 });

@@ -43,8 +43,8 @@ export interface Sessions {
 
 /** Objectives change rarely; the least recently used graph is dropped when this many are held. */
 const KEPT = 24;
-/** The same for large graphs: each keeps the memory that its activations needed. */
-const KEPT_LARGE = 2;
+/** The same for large graphs: a graph keeps the memory that its activations needed. */
+const KEPT_LARGE = 1;
 
 /** An empty cache of compiled graphs that run on the given number of threads. */
 export function createSessions(threads: number): Sessions {
