@@ -52,11 +52,18 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
   let failure: { readonly error: unknown } | undefined;
   const asked: ActingEngine = {
     capabilities: engine.capabilities,
-    async sample(requests) {
+    async sample(requests, options, onDrawn) {
       // A program may hide the engine's error, and the remaining episodes would be a biased sample.
       if (failure !== undefined) throw failure.error;
       try {
-        return await notOwned(() => askEngine(() => engine.sample(requests)));
+        // Who was told of tokens once is not told of them again.
+        let hear = onDrawn;
+        const ask = () => {
+          const heard = hear;
+          hear = undefined;
+          return engine.sample(requests, options, heard);
+        };
+        return await notOwned(() => askEngine(ask));
       } catch (error) {
         failure = { error };
         throw error;
@@ -87,8 +94,8 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const watch = startStopwatch(limits);
       const session = createSession({
         sampler: {
-          sample: (request, signal) =>
-            watch.pause(() => place.sample(request, either(signal, stop.signal))),
+          sample: (request, signal, hear) =>
+            watch.pause(() => place.sample(request, either(signal, stop.signal), hear)),
         },
         tokenizer,
         maxContext: engine.capabilities.maxContext,

@@ -1,14 +1,19 @@
 /**
  * A model of ours as the AI SDK's language model (specification v3: `ai` 6 and 7), so that a
- * program built on it is trained as it is. Answers are sampled whole; a stream passes on their
- * parts.
+ * program built on it is trained as it is.
  */
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { createScheduler, type Sampler } from "@pawl/core/rollout/scheduler.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { requestOf } from "./ai-sdk-request.js";
-import type { AnswerPart, ModelCall, ModelResult, StreamPart } from "./ai-sdk-types.js";
-import type { ChatAnswer } from "./chat.js";
+import type {
+  AnswerPart,
+  ModelCall,
+  ModelResult,
+  ModelWarning,
+  StreamPart,
+} from "./ai-sdk-types.js";
+import type { ChatAnswer, ChatRequest, Heard } from "./chat.js";
 import { createSession, type RecordedSession } from "./session.js";
 
 /** A language model for the AI SDK. */
@@ -40,15 +45,12 @@ export interface ModelSource {
  */
 export function pawlModel(source: RecordedSession | ModelSource, modelId = "policy"): PawlModel {
   const session = "ask" in source ? source : sessionOf(source);
-  const doGenerate: PawlModel["doGenerate"] = async (call) => {
-    let asked: ReturnType<typeof requestOf>;
+  const asked = async (call: ModelCall) => {
     try {
-      asked = requestOf(call, session.options.fixed === true);
+      return requestOf(call, session.options.fixed === true);
     } catch (error) {
       return session.refuse(error);
     }
-    const { request, warnings } = asked;
-    return { ...resultOf(await session.ask(request, call.abortSignal)), warnings };
   };
   return {
     specificationVersion: "v3",
@@ -56,17 +58,13 @@ export function pawlModel(source: RecordedSession | ModelSource, modelId = "poli
     modelId,
     supportedUrls: {},
     session,
-    doGenerate,
+    async doGenerate(call) {
+      const { request, warnings } = await asked(call);
+      return { ...resultOf(await session.ask(request, call.abortSignal)), warnings };
+    },
     async doStream(call) {
-      const result = await doGenerate(call);
-      return {
-        stream: new ReadableStream({
-          start(controller) {
-            for (const part of streamOf(result)) controller.enqueue(part);
-            controller.close();
-          },
-        }),
-      };
+      const { request, warnings } = await asked(call);
+      return { stream: await streamOf(session, request, warnings, call.abortSignal) };
     },
   };
 }
@@ -124,21 +122,73 @@ function resultOf(answer: ChatAnswer): Omit<ModelResult, "warnings"> {
   };
 }
 
-function* streamOf({ content, warnings, ...finish }: ModelResult): Generator<StreamPart> {
-  yield { type: "stream-start", warnings };
-  for (const [at, part] of content.entries()) {
-    if (part.type === "tool-call") {
-      const id = part.toolCallId;
-      yield { type: "tool-input-start", id, toolName: part.toolName };
-      yield { type: "tool-input-delta", id, delta: part.input };
-      yield { type: "tool-input-end", id };
-      yield part;
-    } else {
-      const id = String(at);
-      yield { type: `${part.type}-start`, id };
-      yield { type: `${part.type}-delta`, id, delta: part.text };
-      yield { type: `${part.type}-end`, id };
-    }
-  }
-  yield { type: "finish", ...finish };
+/** The answer as a stream, once it has begun: what is refused before is no stream. */
+function streamOf(
+  session: RecordedSession,
+  request: ChatRequest,
+  warnings: ModelWarning[],
+  signal: AbortSignal | undefined,
+): Promise<ReadableStream<StreamPart>> {
+  return new Promise((resolve, reject) => {
+    const cancelled = new AbortController();
+    let open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined;
+    let parts = 0;
+    let controller: ReadableStreamDefaultController<StreamPart> | undefined;
+    const send = (part: StreamPart): void => {
+      if (!cancelled.signal.aborted) controller?.enqueue(part);
+    };
+    const close = (): void => {
+      if (open !== undefined) send({ type: `${open.type}-end`, id: open.id });
+      open = undefined;
+    };
+    const begin = (): void => {
+      resolve(
+        new ReadableStream({
+          start: (given) => {
+            controller = given;
+          },
+          cancel: (reason) => cancelled.abort(reason),
+        }),
+      );
+      send({ type: "stream-start", warnings });
+    };
+    const hear = (heard: Heard): void => {
+      if ("prompt" in heard) {
+        begin();
+        return;
+      }
+      const [type, delta] =
+        "text" in heard
+          ? (["text", heard.text] as const)
+          : (["reasoning", heard.reasoning] as const);
+      if (open?.type !== type) {
+        close();
+        open = { type, id: String(parts++) };
+        send({ type: `${type}-start`, id: open.id });
+      }
+      send({ type: `${type}-delta`, id: open.id, delta });
+    };
+    const both =
+      signal === undefined ? cancelled.signal : AbortSignal.any([signal, cancelled.signal]);
+    session.ask(request, both, hear).then(
+      (answer) => {
+        close();
+        const { content, ...finish } = resultOf(answer);
+        for (const part of content) {
+          if (part.type !== "tool-call") continue;
+          const id = part.toolCallId;
+          send({ type: "tool-input-start", id, toolName: part.toolName });
+          send({ type: "tool-input-delta", id, delta: part.input });
+          send({ type: "tool-input-end", id });
+          send(part);
+        }
+        send({ type: "finish", ...finish });
+        if (!cancelled.signal.aborted) controller?.close();
+      },
+      (error: unknown) => {
+        reject(error);
+        if (!cancelled.signal.aborted) controller?.error(error);
+      },
+    );
+  });
 }

@@ -11,7 +11,7 @@ export function cutAtStop(
   tokenizer: Tokenizer,
   sample: Sample,
   stops: readonly string[],
-): { readonly sample: Sample; readonly text: string } {
+): { readonly sample: Sample; readonly text: string; readonly stopText?: string } {
   const { tokens } = sample;
   const ended = tokenizer.endIds.includes(tokens.at(-1)!);
   const text = tokenizer.decode(ended ? tokens.slice(0, -1) : tokens);
@@ -38,6 +38,7 @@ export function cutAtStop(
       stopReason: "stop",
     },
     text: text.slice(0, end),
+    stopText: stops.find((stop) => text.startsWith(stop, end))!,
   };
 }
 

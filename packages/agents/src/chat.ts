@@ -64,6 +64,8 @@ export interface ChatAnswer {
   readonly calls: readonly ChatCall[];
   /** Why it ended: by itself, at its maximum length, or with calls that wait for their results. */
   readonly stop: "stop" | "length" | "calls";
+  /** The stop text that ended it. */
+  readonly stopText?: string;
   /** What is wrong with a call that cannot be read or names no tool; its text is in `text`. */
   readonly malformed?: string;
   /** The tokens that were read, and those that were sampled with their log-probabilities. */
@@ -72,7 +74,18 @@ export interface ChatAnswer {
   readonly logprobs: readonly number[];
 }
 
+/** A part of an answer that is heard while it is sampled: first the prompt, then what is added. */
+export type Heard =
+  | { readonly prompt: readonly number[] }
+  | { readonly reasoning: string }
+  | { readonly text: string };
+
 /** One episode's conversation with the model. Calls that fork it are recorded as such. */
 export interface ChatSession {
-  ask(request: ChatRequest, signal?: AbortSignal): Promise<ChatAnswer>;
+  /** `hear` gets the parts of the answer as they are sampled; its calls come with the answer. */
+  ask(
+    request: ChatRequest,
+    signal?: AbortSignal,
+    hear?: (heard: Heard) => void,
+  ): Promise<ChatAnswer>;
 }

@@ -18,6 +18,7 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
 import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
+import { answerDraft } from "./answer-draft.js";
 import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Constraints } from "./chat.js";
 import {
   chatConversation,
@@ -179,7 +180,7 @@ export function createSession(options: SessionOptions): RecordedSession {
     end() {
       ended = true;
     },
-    ask: refusing(refusals, async (request, signal) => {
+    ask: refusing(refusals, async (request, signal, hear) => {
       signal?.throwIfAborted();
       if (ended)
         throw new SessionError("the session has ended: start another one for another episode");
@@ -217,10 +218,19 @@ export function createSession(options: SessionOptions): RecordedSession {
         seed: given.seed ?? own,
         continued: true,
       };
-      const drawn = await sampler.sample(ask, signal);
+      const draft =
+        hear &&
+        answerDraft(
+          { tokenizer, form, tools: tools !== undefined, stop, prompt: prompt.ids },
+          hear,
+        );
+      const drawn = await sampler.sample(ask, signal, draft?.add);
       if (ended) throw new SessionError("the session ended while the model was answering");
-      const { sample, text } = cutAtStop(tokenizer, drawn, stop);
-      const answer = answerOf(text, sample, { prompt, tools, form, index });
+      const { sample, text, stopText } = cutAtStop(tokenizer, drawn, stop);
+      const answer = {
+        ...answerOf(text, sample, { prompt, tools, form, index }),
+        ...(stopText !== undefined && { stopText }),
+      };
       const call: OpenCall = {
         ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, answer },
         ...{ response: text, replies: [], sequence: prompt },
@@ -229,6 +239,7 @@ export function createSession(options: SessionOptions): RecordedSession {
       calls.push(call);
       toolsOf.set(call, toolsKey(tools));
       calls.sort((a, b) => a.index - b.index);
+      draft?.end(answer);
       return answer;
     }),
   };
@@ -236,7 +247,18 @@ export function createSession(options: SessionOptions): RecordedSession {
 
 /** Asks; whatever goes wrong is refused. */
 function refusing({ refuse }: Refusals, ask: ChatSession["ask"]): ChatSession["ask"] {
-  return (request, signal) => ask(request, signal).catch(refuse);
+  return (...asked) => ask(...asked).catch(refuse);
+}
+
+/** How many tokens the prompt of this question has, if it is written as a whole. */
+export function promptLength(
+  { tokenizer, callForm, tokens = { observationEnd: "learnt" } }: SessionOptions,
+  { messages, tools }: ChatRequest,
+): number {
+  checkMessages(messages);
+  const calls = callForm ?? callFormOf(tokenizer.chatTemplate);
+  return encodeConversation(tokenizer, chatConversation(messages, { tools, calls }), tokens).ids
+    .length;
 }
 
 /** An answer as a client repeats it. */

@@ -119,11 +119,11 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       temperatures: true,
       actor: "in turns",
     }),
-    sample: async (requests, { weights = "policy" } = {}) => {
+    sample: async (requests, { weights = "policy" } = {}, onDrawn) => {
       const router = weights === "policy" ? model.router : model.actor;
       if (router === undefined)
         throw new EngineError("there is no actor yet; call snapshotActor first");
-      return router.sample(requests);
+      return router.sample(requests, onDrawn);
     },
     forward: async (sequences, { weights = "policy", ...wanted } = {}) => {
       const { reference } = model;

@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import type {
   Capabilities,
+  Drawn,
   Engine,
   SampleRequest,
   TargetSequence,
@@ -37,7 +38,10 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     get capabilities() {
       return capabilities!;
     },
-    sample: (requests, options) => typed("sample", requests.map(plainRequest), options),
+    sample: (requests, options, onDrawn) =>
+      called("sample", [requests.map(plainRequest), options, onDrawn !== undefined], (drawn) =>
+        onDrawn?.(drawn as Drawn),
+      ),
     forward: (sequences, options) => typed("forward", sequences.map(plainSequence), options),
     forwardBackward: (sequences, objective, onTokens) => {
       const plain = sequences.map((sequence) => ({

@@ -17,7 +17,7 @@
  *    space is short, or until the weights change.
  */
 
-import type { Sample } from "@pawl/core/engine/engine.js";
+import type { Drawn, Sample } from "@pawl/core/engine/engine.js";
 import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "@pawl/models/model-memory.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
@@ -57,8 +57,12 @@ import type { WeightSet } from "./weight-set.js";
 /** A batch is compacted when at most this share of its rows is still running. */
 const COMPACT_BELOW = 0.6;
 export interface Generator {
-  /** The samples of each task. */
-  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
+  /** The samples of each task; `onDrawn` names tasks by their place. */
+  sample(
+    tasks: readonly SampleTask[],
+    weights: WeightSet,
+    onDrawn?: (drawn: Drawn) => void,
+  ): Promise<readonly (readonly Sample[])[]>;
   /** Evicts what was prefilled with different weights. */
   evictOlder(version: number): void;
 }
@@ -111,7 +115,7 @@ export function createGenerator(
   };
   return {
     evictOlder,
-    sample: async (tasks, weights) => {
+    sample: async (tasks, weights, onDrawn) => {
       evictOlder(weights.version);
       const groups = tasks.map((task): RowGroup => {
         const rows = Array.from({ length: task.count }, (_, i) =>
@@ -122,15 +126,27 @@ export function createGenerator(
       });
       const compiled = compiledWith(weights);
       const { batches, rest } = reuseCaches(config, groups, prefixes);
+      const places = new Map(tasks.map((task, place) => [task, place]));
       const isNew = ({ prefix }: RowGroup) => prefix === undefined;
       const fresh = formBatches(rest.filter(isNew));
       const continued = formBatches(rest.filter((group) => !isNew(group)));
       for (const batch of [...fresh, ...continued, ...batches])
-        for (const [handle, row] of await sampleBatch(compiled, batch, scratch))
+        for (const [handle, row] of await sampleBatch(
+          compiled,
+          batch,
+          scratch,
+          onDrawn && { places, onDrawn },
+        ))
           prefixes.put(handle, row);
       return groups.map(({ rows }) => rows.map(toSample));
     },
   };
+}
+
+/** Who is told of tokens as they are drawn. */
+interface Listening {
+  readonly places: ReadonlyMap<SampleTask, number>;
+  onDrawn(drawn: Drawn): void;
 }
 
 /** Samples a batch and returns which rows to keep, by handle. */
@@ -138,16 +154,24 @@ async function sampleBatch(
   model: CompiledModel,
   batch: Batch,
   scratch: Scratch,
+  listening: Listening | undefined,
 ): Promise<ReadonlyMap<number, KvRow>> {
   const { config } = model;
   const { next: first, kv, home } = await prefillBatch(model, batch);
   const kept = new Map<number, KvRow>();
   const rowOf = new Map(batch.groups.map((group, row) => [group.task, row]));
   let grid = batch.groups;
+  let drawn: number[] = [];
+  const tell = (): void => {
+    listening?.onDrawn(drawn);
+    drawn = [];
+  };
   let cache = createDecodeCache(config, kv, grid[0]!.rows.length, scratch);
   const take = (row: BatchRow, next: Distribution, at: number, g: number, r: number) => {
     drawToken(row, next, at, config.vocabularySize);
     const { task } = grid[g]!;
+    if (listening !== undefined && task.count === 1)
+      drawn.push(listening.places.get(task)!, row.tokens.at(-1)!);
     if (row.stopReason === undefined || task.cacheAs === undefined) return;
     const place = rowOf.get(task)!;
     cache.writeBack(g, r, home, place);
@@ -158,6 +182,7 @@ async function sampleBatch(
       take(row, first, g, g, r);
     });
   });
+  tell();
   const decode = await model.compile("decode");
   for (;;) {
     const left = compactBatch(grid, cache);
@@ -175,6 +200,7 @@ async function sampleBatch(
     rows.forEach((row, at) => {
       if (row.stopReason === undefined) take(row, next, at, Math.floor(at / count), at % count);
     });
+    tell();
   }
 }
 

@@ -12,7 +12,7 @@ if (port === null) throw new Error("this file runs as a worker thread of a repli
 const replica = createReplica(workerData as ReplicaStart, createSessions(1));
 const copied = privateCopies();
 
-serve(threadPort(port), async (method, args) => {
+serve(threadPort(port), async (method, args, tell) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await replica.run({ ...job, weights: copied(job.weights) });
@@ -23,8 +23,9 @@ serve(threadPort(port), async (method, args) => {
     return { result, moved: arrays.map((array) => array.buffer) };
   }
   if (method === "sample") {
-    const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];
-    return { result: await replica.sample(tasks, copied(weights)) };
+    const [tasks, weights, isHeard] = args as readonly [readonly SampleTask[], WeightSet, boolean];
+    const onDrawn = isHeard ? tell : undefined;
+    return { result: await replica.sample(tasks, copied(weights), onDrawn) };
   }
   await replica.dispose();
   return { result: undefined };

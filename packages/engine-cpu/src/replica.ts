@@ -7,7 +7,7 @@
  * keeps its own weights and gradient sums.
  */
 
-import type { Sample } from "@pawl/core/engine/engine.js";
+import type { Drawn, Sample } from "@pawl/core/engine/engine.js";
 import { type LoraOptions, modelSpecs, trainedSpecs } from "@pawl/models/weights/lora.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { MAX_STORED_BYTES } from "@pawl/models/weights/stored-weights.js";
@@ -51,7 +51,11 @@ export interface JobResult {
 export interface Replica {
   /** Tells which micro-batch is done; replicas in threads of their own are quick, and do not. */
   run(job: Job, onDone?: (microBatch: number) => void): Promise<JobResult>;
-  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
+  sample(
+    tasks: readonly SampleTask[],
+    weights: WeightSet,
+    onDrawn?: (drawn: Drawn) => void,
+  ): Promise<readonly (readonly Sample[])[]>;
   dispose(): Promise<void>;
 }
 
@@ -108,8 +112,8 @@ export function createReplica(
       }
       return { results, gradients: gradients?.data };
     },
-    sample: (tasks, weights) =>
-      generators[weights.name === "actor" ? "actor" : "policy"].sample(tasks, weights),
+    sample: (tasks, weights, onDrawn) =>
+      generators[weights.name === "actor" ? "actor" : "policy"].sample(tasks, weights, onDrawn),
     dispose: () => sessions.dispose(),
   };
 }

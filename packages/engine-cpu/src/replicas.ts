@@ -1,4 +1,5 @@
 /** The replicas of an engine, and how work is shared among them. */
+import type { Drawn } from "@pawl/core/engine/engine.js";
 import type { Caller } from "@pawl/core/processes/calls.js";
 import { startEngineThread } from "./engine-thread.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
@@ -39,8 +40,10 @@ function threadReplica(start: ReplicaStart, share: CopyWeights): Replica {
   return {
     run: (job) =>
       started().call("run", [{ ...job, weights: share(job.weights) }]) as Promise<JobResult>,
-    sample: (tasks, weights) =>
-      started().call("sample", [tasks, share(weights)]) as ReturnType<Replica["sample"]>,
+    sample: (tasks, weights, onDrawn) =>
+      started().call("sample", [tasks, share(weights), onDrawn !== undefined], [], (drawn) =>
+        onDrawn?.(drawn as Drawn),
+      ) as ReturnType<Replica["sample"]>,
     dispose: async () => {
       if (caller === undefined || caller.ended) return;
       await caller.call("dispose", []);

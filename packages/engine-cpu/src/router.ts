@@ -4,7 +4,7 @@
  */
 
 import { checkRequests } from "@pawl/core/engine/checks.js";
-import type { Sample, SampleRequest } from "@pawl/core/engine/engine.js";
+import type { Drawn, Sample, SampleRequest } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
 import { createPrefixIndex } from "./prefix-index.js";
@@ -13,7 +13,10 @@ import { together } from "./replicas.js";
 import type { WeightSet } from "./weight-set.js";
 
 export interface Router {
-  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  sample(
+    requests: readonly SampleRequest[],
+    onDrawn?: (drawn: Drawn) => void,
+  ): Promise<readonly (readonly Sample[])[]>;
   /** Evicts every cached prefix, because the weights have changed. */
   evictAll(): void;
 }
@@ -27,7 +30,7 @@ export function createRouter(
   const prefixes = createPrefixIndex();
   let nextHandle = 0;
   return {
-    sample: async (requests) => {
+    sample: async (requests, onDrawn) => {
       checkRequests(requests, config);
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
       // A prompt with more samples than one replica should get is prefilled once in each.
@@ -54,6 +57,7 @@ export function createRouter(
             : replicas[replica]!.sample(
                 share.map(({ task }) => task),
                 current,
+                onDrawn && ((drawn) => onDrawn(ofRequests(drawn, share))),
               ),
         ),
       );
@@ -74,6 +78,11 @@ export function createRouter(
     },
     evictAll: () => prefixes.clear(),
   };
+}
+
+/** What was drawn for the tasks of a replica, by the places of their requests. */
+function ofRequests(drawn: Drawn, share: readonly PlacedTask[]): Drawn {
+  return drawn.map((value, at) => (at % 2 === 0 ? share[value]!.index : value));
 }
 
 /** A task, its request, and the replica it must go to because its prefix is cached there. */

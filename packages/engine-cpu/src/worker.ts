@@ -12,6 +12,17 @@ const { options, threads } = workerData as {
   readonly threads: number;
 };
 
+/** The arguments of a call, with whom to tell how far it is. */
+function heard(
+  method: string,
+  args: readonly unknown[],
+  tell: (progress: unknown) => void,
+): readonly unknown[] {
+  if (method === "forwardBackward") return [args[0], args[1], tell];
+  if (method === "sample") return [args[0], args[1], args[2] === true ? tell : undefined];
+  return args;
+}
+
 const core = flushDenormals().then(() => createCore(options, threads));
 // The first call reports the error; until then it must not end the thread.
 core.catch(() => undefined);
@@ -20,6 +31,6 @@ serve(threadPort(port), async (method, args, tell) => {
   const ready = await core;
   // The client is typed by the same interface, so the arguments are those of the method.
   const run = ready[method as keyof Core] as (...given: readonly unknown[]) => unknown;
-  const value = await (method === "forwardBackward" ? run(args[0], args[1], tell) : run(...args));
+  const value = await run(...heard(method, args, tell));
   return { result: { value, capabilities: ready.capabilities() } };
 });

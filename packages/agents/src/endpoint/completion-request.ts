@@ -3,9 +3,22 @@
  * answer and is not obeyed is refused by name, unless its value asks for nothing.
  */
 
-import type { Tool } from "@pawl/core/text/tool.js";
 import { z } from "zod";
 import type { AnswerFormat, ChatCall, ChatMessage, ChatRequest } from "../chat.js";
+import {
+  count,
+  flag,
+  label,
+  leaveOut,
+  neutral,
+  object,
+  offered,
+  parseBody,
+  textContent,
+  toolName,
+  toolsOf,
+  topK,
+} from "./fields.js";
 import { type PartNames, Refusal } from "./refusal.js";
 
 /** What OpenAI calls what a session may refuse. */
@@ -26,37 +39,7 @@ export interface CompletionRequest extends ChatRequest {
   readonly tokenIds: boolean;
 }
 
-/** A field that is accepted only with values that ask for nothing. */
-const neutral = (instead: string, ...values: readonly unknown[]) =>
-  z
-    .unknown()
-    .optional()
-    .refine(
-      (value) =>
-        value == null || values.some((one) => JSON.stringify(one) === JSON.stringify(value)),
-      { error: `is not supported; ${instead}` },
-    );
-const leaveOut = "leave it out";
-/** A label that changes no answer. */
-const label = z.unknown().optional();
-const flag = z.boolean().nullish();
-
-const textParts = z.array(
-  z
-    .looseObject({ type: z.string(), text: z.unknown().optional() })
-    .refine(({ type }) => type === "text", {
-      error: ({ input }) =>
-        `a part of type ${JSON.stringify((input as { type?: unknown }).type)} is not supported; the model reads text only`,
-    })
-    .transform(({ text }, context) => {
-      if (typeof text === "string") return text;
-      context.addIssue("expected the text of the part");
-      return z.NEVER;
-    }),
-);
-const content = z.union([z.string(), textParts.transform((parts) => parts.join(""))], {
-  error: "expected a text, or a list of parts of type text: the model reads text only",
-});
+const content = textContent("text");
 
 // Clients send an answer back with what they made of it, such as parsed arguments.
 const call = z
@@ -115,38 +98,22 @@ const tool = z
   .strictObject({
     type: z.literal("function", { error: "only tools of type function are supported" }),
     function: z.strictObject({
-      name: z.string().regex(/^[\w.-]{1,64}$/, "expected 1 to 64 letters, digits, _, . or -"),
+      name: toolName,
       description: z.string().nullish(),
-      parameters: z.record(z.string(), z.unknown()).nullish(),
+      parameters: object.nullish(),
       strict: flag,
     }),
   })
-  .transform(({ function: { name, description, parameters, strict } }) => ({
-    strict: strict === true,
-    tool: {
-      name,
-      description: description ?? "",
-      parameters: parameters ?? { type: "object", properties: {} },
-    } satisfies Tool,
-  }));
-const tools = z
-  .array(tool)
-  .max(512)
-  .refine((list) => new Set(list.map(({ tool }) => tool?.name)).size === list.length, {
-    error: "two tools have the same name",
-  });
+  .transform(({ function: { name, description, parameters, strict } }) =>
+    offered(name, description, parameters, strict),
+  );
 
-const count = z
-  .int()
-  .min(1)
-  .max(2 ** 31 - 1)
-  .nullish();
 const stopText = z.string().min(1).max(1000);
 
 const request = z.strictObject({
   model: z.string(),
   messages: z.array(message).min(1).max(10_000),
-  tools: tools.nullish(),
+  tools: toolsOf(tool),
   tool_choice: z
     .union(
       [
@@ -170,11 +137,7 @@ const request = z.strictObject({
   max_completion_tokens: count,
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  top_k: z
-    .int()
-    .min(-1)
-    .max(2 ** 31 - 1)
-    .nullish(),
+  top_k: topK,
   stop: z.union([stopText, z.array(stopText).max(16)]).nullish(),
   seed: z
     .int()
@@ -200,7 +163,7 @@ const request = z.strictObject({
           json_schema: z.strictObject({
             name: z.string(),
             description: label,
-            schema: z.record(z.string(), z.unknown()).nullish(),
+            schema: object.nullish(),
             strict: label,
           }),
         })
@@ -223,9 +186,7 @@ const request = z.strictObject({
 
 /** Reads the body of a request; refuses what cannot be obeyed. */
 export function parseCompletionRequest(body: unknown): CompletionRequest {
-  const parsed = request.safeParse(body);
-  if (!parsed.success) throw refused(parsed.error);
-  const given = parsed.data;
+  const given = parseBody(request, body);
   const { max_tokens: older, max_completion_tokens: newer } = given;
   if (older != null && newer != null && older !== newer)
     throw new Refusal(
@@ -234,26 +195,33 @@ export function parseCompletionRequest(body: unknown): CompletionRequest {
       { param: "max_tokens" },
     );
   const maxTokens = newer ?? older;
-  const { temperature, top_p: topP, top_k: topK, stop, seed, stream_options: streaming } = given;
+  const {
+    temperature,
+    top_p: topP,
+    top_k: mostProbable,
+    stop,
+    seed,
+    stream_options: streaming,
+  } = given;
   if (streaming != null && given.stream !== true)
     throw new Refusal(400, "stream_options is for streams: set stream to true, or leave it out", {
       param: "stream_options",
     });
   const { tool_choice: choice, parallel_tool_calls: parallel, response_format: format } = given;
-  const offered = choice === "none" ? [] : (given.tools ?? []);
-  const strict = offered.flatMap(({ strict, tool }) => (strict ? [tool.name] : []));
+  const tools = choice === "none" ? [] : (given.tools ?? []);
+  const strict = tools.flatMap(({ strict, tool }) => (strict ? [tool.name] : []));
   return {
     model: given.model,
     messages: given.messages,
-    ...(offered.length > 0 && { tools: offered.map(({ tool }) => tool) }),
+    ...(tools.length > 0 && { tools: tools.map(({ tool }) => tool) }),
     ...(choice != null && choice !== "auto" && choice !== "none" && { toolChoice: choice }),
     ...(strict.length > 0 && { strictTools: strict }),
-    ...(parallel === false && offered.length > 0 && { oneCall: true }),
+    ...(parallel === false && tools.length > 0 && { oneCall: true }),
     ...(format != null && { format }),
     ...(maxTokens != null && { maxTokens }),
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),
-    ...(topK != null && { topK: Math.max(0, topK) }),
+    ...(mostProbable != null && { topK: Math.max(0, mostProbable) }),
     ...(stop != null && { stop: [stop].flat() }),
     ...(seed != null && { seed }),
     stream: given.stream === true,
@@ -261,36 +229,4 @@ export function parseCompletionRequest(body: unknown): CompletionRequest {
     logprobs: given.logprobs === true,
     tokenIds: given.return_token_ids === true,
   };
-}
-
-/** The first thing that is wrong, with its place. */
-function refused({ issues }: z.ZodError): Refusal {
-  const issue = deepest(issues[0]!);
-  const unknown = issue.code === "unrecognized_keys" ? issue.keys[0]! : undefined;
-  const param = placeOf([...issue.path, ...(unknown === undefined ? [] : [unknown])]);
-  const problem = unknown === undefined ? issue.message : "is not supported; leave it out";
-  return new Refusal(400, param === "" ? problem : `${param}: ${problem}`, {
-    param: param === "" ? undefined : param,
-  });
-}
-
-/** Of a union's complaints, the one that got furthest: what was meant. */
-function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
-  if (issue.code !== "invalid_union") return issue;
-  const inner = issue.errors.flat().map((one) => deepest(one));
-  const best = inner.reduce<z.core.$ZodIssue | undefined>(
-    (furthest, one) => (one.path.length > (furthest?.path.length ?? 0) ? one : furthest),
-    undefined,
-  );
-  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
-}
-
-function placeOf(path: readonly PropertyKey[]): string {
-  return path.reduce<string>(
-    (text, key) =>
-      typeof key === "number"
-        ? `${text}[${key}]`
-        : `${text}${text === "" ? "" : "."}${String(key)}`,
-    "",
-  );
 }

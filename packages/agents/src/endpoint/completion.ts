@@ -1,28 +1,33 @@
-/** Answers as OpenAI's chat completions, whole or as the chunks of a stream. */
+/** OpenAI's chat completions: answers whole, or as the chunks of a stream. */
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { ChatAnswer } from "../chat.js";
-import type { CompletionRequest } from "./completion-request.js";
+import type { Api, EventWriter, Frame } from "./api.js";
+import {
+  COMPLETION_PARTS,
+  type CompletionRequest,
+  parseCompletionRequest,
+} from "./completion-request.js";
+import { errorBody } from "./refusal.js";
 
-/** What stands around an answer. */
-export interface CompletionFrame {
-  readonly id: string;
-  readonly model: string;
-  /** Seconds since 1970. */
-  readonly created: number;
-}
-
-/** What of an answer was asked for. */
-export type Wanted = Pick<CompletionRequest, "logprobs" | "tokenIds" | "streamUsage">;
+/** The API. */
+export const completions: Api = {
+  parts: COMPLETION_PARTS,
+  errorBody,
+  read(body, frame) {
+    const request = parseCompletionRequest(body);
+    const { model, stream } = request;
+    return {
+      ...{ model, stream, request },
+      whole: (answer) => completionOf(answer, frame, request),
+      events: () => chunks(frame, request),
+    };
+  },
+};
 
 const finishReasons = { stop: "stop", length: "length", calls: "tool_calls" } as const;
 
 /** The whole answer. */
-export function completionOf(
-  answer: ChatAnswer,
-  frame: CompletionFrame,
-  wanted: Wanted,
-  tokenizer: Tokenizer,
-): object {
+function completionOf(answer: ChatAnswer, frame: Frame, wanted: CompletionRequest): object {
   const { text, reasoning, calls } = answer;
   return {
     ...headOf(frame, "chat.completion"),
@@ -37,7 +42,7 @@ export function completionOf(
           ...(reasoning !== undefined && { reasoning_content: reasoning }),
           ...(calls.length > 0 && { tool_calls: calls.map(toolCallOf) }),
         },
-        logprobs: wanted.logprobs ? logprobsOf(answer, tokenizer) : null,
+        logprobs: wanted.logprobs ? logprobsOf(answer, frame.tokenizer) : null,
         finish_reason: finishReasons[answer.stop],
         ...(wanted.tokenIds && { token_ids: answer.tokens }),
       },
@@ -46,22 +51,15 @@ export function completionOf(
   };
 }
 
-/**
- * The answer as chunks. It was sampled as a whole, because calls and reasoning are known only at its
- * end; each chunk is one part of it: its role, reasoning, text, calls, and why it ended.
- */
-export function chunksOf(
-  answer: ChatAnswer,
-  frame: CompletionFrame,
-  wanted: Wanted,
-  tokenizer: Tokenizer,
-): readonly object[] {
-  const { text, reasoning, calls, promptTokens, tokens } = answer;
+/** The answer as chunks: its role, what is heard, its calls, and why it ended. */
+function chunks(frame: Frame, wanted: CompletionRequest): EventWriter {
   const chunk = (choices: readonly object[], more: object = {}) => ({
-    ...headOf(frame, "chat.completion.chunk"),
-    ...more,
-    choices,
-    ...(wanted.streamUsage && { usage: null }),
+    data: {
+      ...headOf(frame, "chat.completion.chunk"),
+      choices,
+      ...(wanted.streamUsage && { usage: null }),
+      ...more,
+    },
   });
   const delta = (parts: object, more: object = {}) => ({
     index: 0,
@@ -70,30 +68,39 @@ export function chunksOf(
     finish_reason: null,
     ...more,
   });
-  return [
-    chunk(
-      [delta({ role: "assistant", content: "" })],
-      wanted.tokenIds ? { prompt_token_ids: promptTokens } : {},
-    ),
-    ...(reasoning === undefined ? [] : [chunk([delta({ reasoning_content: reasoning })])]),
-    ...(text === "" ? [] : [chunk([delta({ content: text })])]),
-    ...calls.map((call, index) => chunk([delta({ tool_calls: [{ index, ...toolCallOf(call) }] })])),
-    chunk([
-      delta(
-        {},
-        {
-          ...(wanted.logprobs && { logprobs: logprobsOf(answer, tokenizer) }),
-          finish_reason: finishReasons[answer.stop],
-          ...(wanted.tokenIds && { token_ids: tokens }),
-        },
+  return {
+    hear(heard) {
+      if ("prompt" in heard) {
+        const tokens = wanted.tokenIds ? { prompt_token_ids: heard.prompt } : {};
+        return [chunk([delta({ role: "assistant", content: "" })], tokens)];
+      }
+      const part =
+        "text" in heard ? { content: heard.text } : { reasoning_content: heard.reasoning };
+      return [chunk([delta(part)])];
+    },
+    end: (answer) => [
+      ...answer.calls.map((call, index) =>
+        chunk([delta({ tool_calls: [{ index, ...toolCallOf(call) }] })]),
       ),
-    ]),
-    ...(wanted.streamUsage ? [{ ...chunk([]), usage: usageOf(answer) }] : []),
-  ];
+      chunk([
+        delta(
+          {},
+          {
+            ...(wanted.logprobs && { logprobs: logprobsOf(answer, frame.tokenizer) }),
+            finish_reason: finishReasons[answer.stop],
+            ...(wanted.tokenIds && { token_ids: answer.tokens }),
+          },
+        ),
+      ]),
+      ...(wanted.streamUsage ? [chunk([], { usage: usageOf(answer) })] : []),
+      { data: "[DONE]" },
+    ],
+    fail: (refusal) => [{ data: errorBody(refusal) }],
+  };
 }
 
-const headOf = ({ id, model, created }: CompletionFrame, object: string) => ({
-  id,
+const headOf = ({ id, model, created }: Frame, object: string) => ({
+  id: `chatcmpl-${id}`,
   object,
   created,
   model,

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { createSession } from "../session.js";
 import { hermes, scripted, tools } from "../testing.js";
-import type { EndpointOptions } from "./server.js";
+import type { EndpointOptions } from "./answering.js";
 import type { SessionRecord } from "./session-record.js";
 import { startEndpoint, type TestEndpoint } from "./testing.js";
 

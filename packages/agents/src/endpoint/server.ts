@@ -1,8 +1,9 @@
 /**
- * A model as an HTTP endpoint that speaks OpenAI's chat completions and records sessions.
+ * A model as an HTTP endpoint that speaks the APIs of common clients and records sessions.
  *
- *   POST /v1/chat/completions               one answer; nothing is recorded
- *   POST /sessions/ID/v1/chat/completions   the same, recorded in a session, which starts by itself
+ *   POST /v1/chat/completions, /v1/responses, /v1/messages   one answer; nothing is recorded
+ *   POST /sessions/ID/v1/…                  the same, recorded in a session, which starts by itself
+ *   POST /v1/messages/count_tokens          the length of a prompt
  *   POST /sessions {"id"?, "seed"?}         starts a session
  *   GET /sessions/ID                        its calls so far, with their tokens
  *   DELETE /sessions/ID                     the same, and ends it: further calls are refused (410)
@@ -10,46 +11,32 @@
  *
  * A client that disconnects frees its place: its answer is no longer sampled and not recorded.
  */
-import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type Access, createAccess } from "@pawl/core/http/http-access.js";
 import {
   CLIENT_TIMES,
   createBudget,
-  type MemoryBudget,
   pathOf,
-  readJson,
   sendJson,
   USUAL_BUDGET,
 } from "@pawl/core/http/http-server.js";
-import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { z } from "zod";
-import type { RecordedSession } from "../session.js";
-import { chunksOf, completionOf } from "./completion.js";
 import {
-  COMPLETION_PARTS,
-  type CompletionRequest,
-  parseCompletionRequest,
-} from "./completion-request.js";
-import { errorBody, Refusal, refusalOf } from "./refusal.js";
-import { type SessionRecord, sessionRecord } from "./session-record.js";
-import { createSessions, type OpenSession, type Sessions } from "./sessions.js";
-
-/** What an endpoint allows. */
-interface EndpointLimits {
-  readonly maxBodyBytes: number;
-  readonly maxSessions: number;
-  /** A session that nobody uses for this long ends. */
-  readonly idleMs: number;
-  /** Calls that are being answered. */
-  readonly maxRequests: number;
-  /** Bytes of requests that are being read or answered. */
-  readonly maxMemory: number;
-  /** Characters of conversations that open sessions keep. */
-  readonly maxKept: number;
-  /** Time for the headers of a request; for its body too, three times as long. */
-  readonly headersMs: number;
-}
+  answer,
+  bodyOf,
+  type Context,
+  countPrompt,
+  type EndpointLimits,
+  type EndpointOptions,
+  noModel,
+} from "./answering.js";
+import type { Api } from "./api.js";
+import { completions } from "./completion.js";
+import { messages } from "./messages.js";
+import { Refusal, refusalOf } from "./refusal.js";
+import { responses } from "./responses.js";
+import { sessionRecord } from "./session-record.js";
+import { createSessions, type OpenSession } from "./sessions.js";
 
 const usual: EndpointLimits = {
   maxBodyBytes: 2 ** 23,
@@ -60,28 +47,6 @@ const usual: EndpointLimits = {
   maxKept: 2 ** 28,
   headersMs: CLIENT_TIMES.headersTimeout,
 };
-
-/**
- * Characters per token of context that are worth encoding: a text of more is far too long for the
- * model, and encoding it would keep everybody waiting.
- */
-const MAX_CHARACTERS_PER_TOKEN = 32;
-
-/** What is served, and to whom. */
-export interface EndpointOptions {
-  /** The name that requests give. */
-  readonly model: string;
-  readonly tokenizer: Tokenizer;
-  readonly maxContext: number;
-  /** Makes a session; `id` is undefined for a single answer. */
-  createSession(id: string | undefined, seed: number | undefined): RecordedSession;
-  readonly key?: string | undefined;
-  readonly limits?: Partial<EndpointLimits>;
-  /** Is told of every session that ended. */
-  onSession?(record: SessionRecord): void;
-  /** Is told of errors that are not the client's. */
-  onFault?(error: unknown): void;
-}
 
 /** An endpoint. */
 export interface Endpoint {
@@ -116,10 +81,11 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     },
     (asked, reply) => {
       route(asked, reply, context, access).catch((error: unknown) => {
-        const refusal = refusalOf(error, COMPLETION_PARTS);
+        const api = apiOf(asked);
+        const refusal = refusalOf(error, api.parts);
         if (refusal === undefined) options.onFault?.(error);
         if (reply.headersSent || reply.destroyed) {
-          reply.destroy();
+          if (!reply.writableEnded) reply.destroy();
           return;
         }
         // Do not wait for the rest of a rejected body.
@@ -129,7 +95,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
         sendJson(
           reply,
           shown.status,
-          errorBody(shown),
+          api.errorBody(shown),
           retryAfter === undefined ? {} : { "retry-after": String(retryAfter) },
         );
       });
@@ -146,18 +112,20 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   };
 }
 
-interface Context {
-  readonly options: EndpointOptions;
-  readonly limits: EndpointLimits;
-  readonly sessions: Sessions;
-  readonly budget: MemoryBudget;
-  /** Every call that is being answered. */
-  readonly running: Set<AbortController>;
-  /** Seconds since 1970. */
-  readonly created: number;
-}
+const address =
+  /^(?:\/sessions\/([^/]+))?(?:\/v1)?(\/chat\/completions|\/responses|\/messages(?:\/count_tokens)?|\/models(?:\/.+)?)$/;
 
-const address = /^(?:\/sessions\/([^/]+))?(?:\/v1)?(\/chat\/completions|\/models(?:\/.+)?)$/;
+const apis: Readonly<Record<string, Api>> = {
+  "/chat/completions": completions,
+  "/responses": responses,
+  "/messages": messages,
+};
+
+/** The API that a request speaks, or whose clients expect such an error. */
+function apiOf(asked: IncomingMessage): Api {
+  const call = address.exec(new URL(asked.url ?? "/", "http://localhost").pathname)?.[2] ?? "";
+  return call.startsWith("/messages") ? messages : (apis[call] ?? completions);
+}
 
 async function route(
   asked: IncomingMessage,
@@ -172,9 +140,15 @@ async function route(
   if (isHealth) return sendJson(reply, 200, { status: "ok" });
   const { sessions } = context;
   const [, id, call] = address.exec(path) ?? [];
-  if (call === "/chat/completions") {
+  const name = id === undefined ? undefined : decoded(id);
+  if (call === "/messages/count_tokens") {
     allow(asked, "POST");
-    return complete(asked, reply, context, id);
+    return countPrompt(asked, reply, context);
+  }
+  const api = apis[call ?? ""];
+  if (api !== undefined) {
+    allow(asked, "POST");
+    return answer(asked, reply, context, api, name);
   }
   if (call !== undefined) {
     allow(asked, "GET");
@@ -191,7 +165,7 @@ async function route(
   if (named === undefined)
     throw new Refusal(
       404,
-      "available: POST /v1/chat/completions, GET /v1/models, GET /health, POST and GET /sessions, GET and DELETE /sessions/ID, and /sessions/ID/v1/…",
+      "available: POST /v1/chat/completions, /v1/responses and /v1/messages, GET /v1/models, GET /health, POST and GET /sessions, GET and DELETE /sessions/ID, and /sessions/ID/v1/…",
     );
   allow(asked, "GET", "DELETE");
   const session = sessions.find(decoded(named));
@@ -223,12 +197,6 @@ function modelsOf({ options: { model }, created }: Context, name: string): objec
   throw noModel(name, model);
 }
 
-const noModel = (asked: string, model: string): Refusal =>
-  new Refusal(404, `there is no model ${asked}; the one served here is ${model}`, {
-    param: "model",
-    code: "model_not_found",
-  });
-
 const brief = ({ id, created, session }: OpenSession) => ({
   id,
   object: "session",
@@ -249,85 +217,4 @@ function parseStart(body: unknown): z.output<typeof start> {
   const parsed = start.safeParse(body);
   if (!parsed.success) throw new Refusal(400, z.prettifyError(parsed.error));
   return parsed.data;
-}
-
-/** The JSON of a body, within the server's memory. */
-const bodyOf = (
-  asked: IncomingMessage,
-  reply: ServerResponse,
-  { limits, budget }: Context,
-  missing?: unknown,
-): Promise<unknown> =>
-  readJson(asked, { maxBytes: limits.maxBodyBytes, take: budget.lease(reply), missing });
-
-async function complete(
-  asked: IncomingMessage,
-  reply: ServerResponse,
-  context: Context,
-  named: string | undefined,
-): Promise<void> {
-  const { options, limits, sessions, running } = context;
-  const id = named === undefined ? undefined : decoded(named);
-  // Before its body is read: an ended session needs none.
-  if (id !== undefined) sessions.find(id);
-  if (running.size >= limits.maxRequests)
-    throw new Refusal(429, `${limits.maxRequests} calls are being answered, which is the limit`, {
-      code: "too_many_requests",
-      retryAfter: 1,
-    });
-  const call = new AbortController();
-  running.add(call);
-  const gone = () => call.abort(new Refusal(499, "the client is gone"));
-  reply.once("close", gone);
-  let session: OpenSession | undefined;
-  let forget: (() => void) | undefined;
-  try {
-    const request = parseCompletionRequest(await bodyOf(asked, reply, context));
-    if (request.model !== options.model) throw noModel(request.model, options.model);
-    const characters = refuseHuge(request, options.maxContext);
-    session = id === undefined ? undefined : (sessions.find(id) ?? sessions.start(id));
-    session?.running.add(call);
-    forget = session && sessions.keep(session, characters);
-    const { ask } = session?.session ?? options.createSession(undefined, undefined);
-    const answer = await ask(request, call.signal);
-    const frame = {
-      id: `chatcmpl-${randomUUID()}`,
-      model: options.model,
-      created: Math.floor(Date.now() / 1000),
-    };
-    if (request.stream) sendEvents(reply, chunksOf(answer, frame, request, options.tokenizer));
-    else sendJson(reply, 200, completionOf(answer, frame, request, options.tokenizer));
-  } catch (error) {
-    forget?.();
-    // The reason may have been given while something else failed.
-    throw call.signal.aborted ? call.signal.reason : error;
-  } finally {
-    reply.removeListener("close", gone);
-    running.delete(call);
-    session?.running.delete(call);
-    if (session !== undefined) sessions.touch(session);
-  }
-}
-
-/** Refuses texts that cannot fit, before they are encoded; returns how many characters they have. */
-function refuseHuge({ messages, tools }: CompletionRequest, maxContext: number): number {
-  const lengthOf = (value: unknown) => JSON.stringify(value ?? "").length;
-  const characters = messages.reduce((sum, message) => sum + lengthOf(message), lengthOf(tools));
-  if (characters > MAX_CHARACTERS_PER_TOKEN * (maxContext + 256))
-    throw new Refusal(
-      400,
-      `the messages and tools have ${characters} characters, and the model reads ${maxContext} tokens`,
-      { param: "messages", code: "context_length_exceeded" },
-    );
-  return characters;
-}
-
-/** Sends chunks as server-sent events. */
-function sendEvents(reply: ServerResponse, chunks: readonly object[]): void {
-  reply.writeHead(200, {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
-  });
-  const events = [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"];
-  reply.end(events.map((event) => `data: ${event}\n\n`).join(""));
 }

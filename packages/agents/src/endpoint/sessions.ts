@@ -1,6 +1,7 @@
 /** The sessions of an endpoint, by the name in their address: bounded in number and idle time. */
 import { randomUUID } from "node:crypto";
 import type { RecordedSession } from "../session.js";
+import type { Memory } from "./api.js";
 import { Refusal } from "./refusal.js";
 import { type SessionRecord, sessionRecord } from "./session-record.js";
 
@@ -12,13 +13,15 @@ export interface OpenSession {
   readonly created: number;
   /** The calls that are being answered: they are aborted when it ends. */
   readonly running: Set<AbortController>;
+  /** Answers that its client may refer to. */
+  readonly memory: Memory;
 }
 
 /** The sessions of an endpoint. */
 export interface Sessions {
   readonly open: ReadonlyMap<string, OpenSession>;
   /** Starts one; without a name it gets one. */
-  start(id?: string, seed?: number): OpenSession;
+  start(id?: string, seed?: number, memory?: Memory): OpenSession;
   /** The open session of this name; one that has ended is refused. */
   find(id: string): OpenSession | undefined;
   /**
@@ -43,6 +46,9 @@ export interface SessionsOptions {
   readonly idleMs: number;
   onEnd?(record: SessionRecord): void;
 }
+
+/** No answers yet. */
+export const newMemory = (): Memory => ({ conversations: new Map(), items: new Map() });
 
 /** Names of ended sessions that are remembered, so that they are not started again by mistake. */
 const MAX_ENDED = 100_000;
@@ -110,7 +116,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const entry = open.get(id);
       if (entry !== undefined) entry.used = Date.now();
     },
-    start: (id = randomUUID(), seed) => {
+    start: (id = randomUUID(), seed, memory = newMemory()) => {
       if (find(id) !== undefined)
         throw new Refusal(409, `session ${id} is open already`, { code: "session_exists" });
       if (open.size >= maxSessions)
@@ -127,6 +133,7 @@ export function createSessions(options: SessionsOptions): Sessions {
         used: now,
         kept: 0,
         running: new Set<AbortController>(),
+        memory,
       };
       open.set(id, started);
       return started;

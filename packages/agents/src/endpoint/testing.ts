@@ -3,7 +3,8 @@ import type { AddressInfo } from "node:net";
 import type { Sampler } from "@pawl/core/rollout/scheduler.js";
 import { createSession } from "../session.js";
 import { hermes, scripted } from "../testing.js";
-import { createEndpoint, type EndpointOptions } from "./server.js";
+import type { EndpointOptions } from "./answering.js";
+import { createEndpoint } from "./server.js";
 
 /** An endpoint that listens. */
 export interface TestEndpoint {

@@ -93,6 +93,12 @@ export interface Sample {
   readonly stopReason: "stop" | "length";
 }
 
+/**
+ * Tokens that were just drawn for requests with a `count` of 1: the place of a request, its token, the
+ * place of another one, and so on.
+ */
+export type Drawn = readonly number[];
+
 /** Token ids, and which of them are targets: tokens whose log-probability is wanted. */
 export interface TargetSequence {
   readonly ids: ArrayLike<number>;
@@ -166,9 +172,11 @@ export const POINTER_FILE = "remote.json";
 /** A language model that samples, scores and learns. Gradients accumulate until `optimStep`. */
 export interface Engine {
   readonly capabilities: Capabilities;
+  /** `onDrawn` is told of tokens as they are drawn, by an engine that can tell. */
   sample(
     requests: readonly SampleRequest[],
     options?: SampleOptions,
+    onDrawn?: (drawn: Drawn) => void,
   ): Promise<readonly (readonly Sample[])[]>;
   forward(
     sequences: readonly TargetSequence[],

@@ -20,7 +20,7 @@ export function isLoopback(host: string): boolean {
 
 /** Whom a server answers. */
 export interface AccessRule {
-  /** What clients send as `Authorization: Bearer KEY`. */
+  /** What clients send as `Authorization: Bearer KEY`, or as `X-API-Key`. */
   readonly key?: string | undefined;
   /** Whether programs of other machines are answered without a key. */
   readonly open?: boolean;
@@ -38,7 +38,10 @@ export function createAccess({ key, open = false }: AccessRule): Access {
   };
 }
 
-function requireKey({ headers: { authorization } }: IncomingMessage, expected: Buffer): void {
+function requireKey({ headers }: IncomingMessage, expected: Buffer): void {
+  const named = headers["x-api-key"];
+  const authorization =
+    headers.authorization ?? (typeof named === "string" ? `Bearer ${named}` : undefined);
   if (timingSafeEqual(digest(authorization ?? ""), expected)) return;
   throw new HttpError(
     401,

@@ -30,7 +30,7 @@
  * rollout and are learnt with it. Nothing is sampled for them between two rollouts. A group is carried
  * over only once; episodes that are still unfinished then are broken.
  */
-import type { ActingEngine, Sample, SampleRequest } from "../engine/engine.js";
+import type { ActingEngine, Drawn, Sample, SampleRequest } from "../engine/engine.js";
 import type { Group } from "./episode.js";
 import { type OpenRollout, openRollout } from "./open-rollout.js";
 import { type PaceOptions, rowsOf } from "./pace.js";
@@ -68,8 +68,12 @@ export interface SchedulerOptions {
 
 /** Samples one continuation at a time for many callers. */
 export interface Sampler {
-  /** An aborted request is rejected at once. */
-  sample(request: Omit<SampleRequest, "count">, signal?: AbortSignal): Promise<Sample>;
+  /** An aborted request is rejected at once. `hear` is told of its tokens, as soon as can be. */
+  sample(
+    request: Omit<SampleRequest, "count">,
+    signal?: AbortSignal,
+    hear?: (tokens: readonly number[]) => void,
+  ): Promise<Sample>;
 }
 
 /** One program's place: with pace `together`, the others wait for its requests. */
@@ -107,6 +111,9 @@ interface Row {
   readonly draft: Draft;
   /** The number of its place; 0 has none. */
   readonly place: number;
+  readonly hear: ((tokens: readonly number[]) => void) | undefined;
+  /** Tokens of the slice under way that it was told of. */
+  told: number;
   settle(end: { readonly samples: readonly Sample[] } | { readonly error: unknown }): void;
   isSettled: boolean;
 }
@@ -194,8 +201,15 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
     try {
       const slices = batch.map(({ draft }) => nextSlice(draft, sliceTokens));
       // Programs in lock-step continue together; other requests share a batch by chance.
-      const samples = await engine.sample(pace === "together" ? slices : slices.map(apart));
+      const samples = await engine.sample(
+        pace === "together" ? slices : slices.map(apart),
+        undefined,
+        batch.some(({ hear }) => hear !== undefined) ? tellerOf(batch) : undefined,
+      );
       for (const [at, row] of batch.entries()) {
+        // By an engine that does not tell of single tokens.
+        if (row.hear !== undefined) tell(row, samples[at]![0]!.tokens.slice(row.told));
+        row.told = 0;
         const answer = addSlice(row.draft, samples[at]!, sliceTokens);
         if (answer !== undefined) row.settle({ samples: answer });
       }
@@ -223,13 +237,14 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
     request: SampleRequest,
     place: number,
     signal?: AbortSignal,
+    hear?: Row["hear"],
   ): Promise<readonly Sample[]> =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       refuseOverflow(request, engine.capabilities.maxContext);
       const abort = (): void => row.settle({ error: signal!.reason });
       const row: Row = {
-        ...{ draft: draftOf(request), place, isSettled: false },
+        ...{ draft: draftOf(request), place, hear, told: 0, isSettled: false },
         settle(end) {
           if (row.isSettled) return;
           row.isSettled = true;
@@ -244,7 +259,7 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
       look();
     });
   const samplerAt = (place: number): Sampler => ({
-    sample: async (request, signal) => (await ask(request, place, signal))[0]!,
+    sample: async (request, signal, hear) => (await ask(request, place, signal, hear))[0]!,
   });
 
   return {
@@ -290,6 +305,23 @@ export function createScheduler(engine: ActingEngine, options: SchedulerOptions)
       return { busySeconds: busyMs / 1000, ...rest };
     },
   };
+}
+
+/** Tells the rows of a batch of their tokens; a slice that is sampled again is not told twice. */
+function tellerOf(batch: readonly Row[]): (drawn: Drawn) => void {
+  const counts = batch.map(() => 0);
+  return (drawn) => {
+    for (let at = 0; at < drawn.length; at += 2) {
+      const row = batch[drawn[at]!]!;
+      counts[drawn[at]!]! += 1;
+      if (counts[drawn[at]!]! > row.told) tell(row, [drawn[at + 1]!]);
+    }
+  };
+}
+
+function tell(row: Row, tokens: readonly number[]): void {
+  row.told += tokens.length;
+  if (tokens.length > 0 && !row.isSettled) row.hear?.(tokens);
 }
 
 /** What a rollout played. */
