@@ -40,7 +40,7 @@ function messageOf(answer: ChatAnswer, frame: Frame, { tokenIds }: MessagesReque
     ...headOf(frame),
     content: [
       ...(reasoning === undefined ? [] : [{ ...thinking, thinking: reasoning }]),
-      ...(text === "" && calls.length > 0 ? [] : [{ type: "text", text, citations: null }]),
+      ...(text === "" && calls.length > 0 ? [] : [{ type: "text", text }]),
       ...calls.map(({ id, tool, arguments: values }) => ({
         ...{ type: "tool_use", id, name: tool },
         input: JSON.parse(values),
@@ -101,7 +101,7 @@ function events(frame: Frame, { tokenIds }: MessagesRequest): EventWriter {
       const begun: StreamEvent[] = [];
       if (open !== type) {
         begun.push(...close());
-        begun.push(start(type === "text" ? { type, text: "", citations: null } : thinking));
+        begun.push(start(type === "text" ? { type, text: "" } : thinking));
         open = type;
       }
       return [
