@@ -36,7 +36,7 @@ import type { Group } from "@pawl/core/rollout/episode.js";
 import type { PaceOptions } from "@pawl/core/rollout/pace.js";
 import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
-import { createRollouts } from "@pawl/core/rollout/scheduler.js";
+import { createRollouts } from "@pawl/core/rollout/rollouts.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { trainRl } from "@pawl/core/train/rl.js";

@@ -12,7 +12,7 @@ import type { PaceOptions } from "./pace.js";
 import { enginePolicy } from "./policies/engine.js";
 import type { Policy } from "./policy.js";
 import { rollout } from "./rollout.js";
-import { createRollouts } from "./scheduler.js";
+import { createRollouts } from "./rollouts.js";
 
 const tasks: readonly Task[] = Array.from({ length: 10 }, (_, i) => ({
   id: `train/${i}`,

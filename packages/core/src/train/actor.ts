@@ -10,7 +10,7 @@
 import type { ActingEngine, Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import type { Group } from "../rollout/episode.js";
-import { createRollouts, type Played } from "../rollout/scheduler.js";
+import { createRollouts, type Played } from "../rollout/rollouts.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";

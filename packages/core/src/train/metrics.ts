@@ -1,6 +1,6 @@
 /** The metrics of an update that a run records, by name. */
 import { markNotFinite } from "../alarms/alarms.js";
-import type { PaceLoad } from "../rollout/scheduler.js";
+import type { PaceLoad } from "../rollout/rollouts.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { FinishedUpdate } from "./rl-types.js";

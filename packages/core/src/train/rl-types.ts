@@ -4,7 +4,7 @@ import type { ObjectiveOptions } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import type { PaceOptions } from "../rollout/pace.js";
-import type { PaceLoad } from "../rollout/scheduler.js";
+import type { PaceLoad } from "../rollout/rollouts.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
