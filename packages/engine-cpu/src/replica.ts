@@ -8,9 +8,9 @@
  */
 
 import type { Drawn, Sample } from "@pawl/core/engine/engine.js";
+import { MAX_STORED_BYTES } from "@pawl/models/model-memory.js";
 import { type LoraOptions, modelSpecs, trainedSpecs } from "@pawl/models/weights/lora.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import { MAX_STORED_BYTES } from "@pawl/models/weights/stored-weights.js";
 import { VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
 import type { SampleTask } from "./batching.js";
 import { flatTensors } from "./flat-tensors.js";
