@@ -1,5 +1,5 @@
 /** Metrics of runs as lines: mean and band over the runs of a group, smoothed, on a chosen axis. */
-import { spreadOf } from "@pawl/ui/report/series.js";
+import { spreadOf } from "@pawl/ui/report/thin.js";
 import type { MetricsColumns } from "@pawl/ui/report/views.js";
 import type { Line } from "./chart.js";
 

@@ -2,7 +2,7 @@
 
 import { successInterval } from "@pawl/core/success-interval.js";
 import { splitsOf } from "@pawl/ui/report/curve-list.js";
-import { type Spread, spreadOf } from "@pawl/ui/report/series.js";
+import { type Spread, spreadOf } from "@pawl/ui/report/thin.js";
 import type { JSX } from "preact";
 import { Swatch } from "./chart.js";
 import { metricsOf } from "./curves.js";

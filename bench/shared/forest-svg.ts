@@ -1,7 +1,6 @@
 /** Estimates with their intervals, one below the other, as an SVG file of its own. */
 import type { Estimate } from "@pawl/studies/statistics.js";
-import { escapeHtml } from "@pawl/ui/report/html.js";
-import { linearScale } from "@pawl/ui/report/scale.js";
+import { escapeHtml, linearScale } from "@pawl/ui/report/scale.js";
 
 /** An estimate; without an interval it is a point. */
 type Shown = Pick<Estimate, "mean"> & { readonly interval: Estimate["interval"] | undefined };

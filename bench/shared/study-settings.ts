@@ -1,7 +1,6 @@
 /** The settings of a study, given as flags like a command's: `--sft.epochs 2`. */
 
-import { parseFlags } from "@pawl/core/config/flags.js";
-import { type ConfigLayer, resolveConfig } from "@pawl/core/config/resolve.js";
+import { type ConfigLayer, parseFlags, resolveConfig } from "@pawl/core/config/resolve.js";
 import { settingsOf } from "@pawl/core/config/settings.js";
 import type { z } from "zod";
 

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
-import { gunzipWithin } from "@pawl/core/files/inflate-limit.js";
+import { gunzipWithin } from "@pawl/core/files/inflate.js";
 import { ownIdentity, tagOf } from "@pawl/core/processes/process-alive.js";
 import { openRecordWriter, readRecords } from "@pawl/core/runs/record-file.js";
 import { packMember } from "@pawl/core/runs/record-member.js";

@@ -21,3 +21,8 @@ const escaped = (character: string): string =>
 export function urlPart(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString());
 }
+
+/** An argument of a command that is shown to be copied, as a shell takes it. */
+export function shellQuoted(arg: string): string {
+  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
+}

@@ -1,6 +1,5 @@
 /** Success during training as an SVG file of its own: a line per arm, bands of one deviation. */
-import { escapeHtml } from "@pawl/ui/report/html.js";
-import { linearScale, wholeTicks } from "@pawl/ui/report/scale.js";
+import { escapeHtml, linearScale, wholeTicks } from "@pawl/ui/report/scale.js";
 import type { Estimate } from "./statistics.js";
 
 /** A curve: estimates by number of updates. */

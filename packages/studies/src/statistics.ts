@@ -1,5 +1,5 @@
 /** Means over seeds with their uncertainty, and paired differences between arms. */
-import { spreadOf } from "@pawl/ui/report/series.js";
+import { spreadOf } from "@pawl/ui/report/thin.js";
 
 /**
  * Mean, sample standard deviation and 95 % interval of the mean (Student's t; none for a single

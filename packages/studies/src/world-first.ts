@@ -23,10 +23,10 @@ import { type TrainOptions, trainRun } from "@pawl/training/run.js";
 import { textsForRun } from "@pawl/training/world-text.js";
 import type { WorldTrainConfig } from "@pawl/worldmodel/config.js";
 import { readDataSets } from "@pawl/worldmodel/dataset.js";
-import { createProblems } from "@pawl/worldmodel/problems.js";
 import { worldConfigOf } from "@pawl/worldmodel/saved.js";
 import { stage } from "@pawl/worldmodel/stage.js";
 import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "@pawl/worldmodel/train.js";
+import { createProblems } from "@pawl/worldmodel/trajectory.js";
 
 /** The two arms. */
 export const arms = ["warm", "cold"] as const;

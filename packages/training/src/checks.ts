@@ -15,7 +15,7 @@ import { checkStaleness } from "@pawl/core/train/staleness.js";
 import { isPreset } from "@pawl/engine-cpu/init.js";
 import type { TrainConfig } from "./config.js";
 import { checkCritic } from "./open-critic.js";
-import { checkWarmStart } from "./transcript-samples.js";
+import { checkWarmStart } from "./teacher-episodes.js";
 
 // Episodes that end because the model's context is full: a configuration in which that must happen
 // is refused, some are reported once, and an update of nothing else ends the run.

@@ -3,10 +3,19 @@ import { join } from "node:path";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { readAlarms } from "@pawl/core/runs/alarms-file.js";
+import { lostFolders } from "@pawl/core/runs/check-run.js";
 import type { Checkpoint } from "@pawl/core/runs/checkpoints.js";
-import { sealFolder } from "@pawl/core/runs/checksums.js";
-import { evaluationHeadline } from "@pawl/core/runs/headline.js";
-import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
+import { requireSeals, sealFolder } from "@pawl/core/runs/checksums.js";
+import { editedManifest } from "@pawl/core/runs/manifest.js";
+import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
+import { checkRecords } from "@pawl/core/runs/record-file.js";
+import { RunError } from "@pawl/core/runs/run-error.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { evaluationHeadline } from "@pawl/core/runs/run-list.js";
+import { requireFree } from "@pawl/core/runs/run-lock.js";
+import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import { conversationNotice } from "@pawl/core/text/conversation.js";
 import { observationEndNotice, responseEndId } from "@pawl/core/text/encode.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
@@ -20,15 +29,18 @@ import { expectedSteps, lengthNotice, trainRl } from "@pawl/core/train/rl.js";
 import type { FinishedUpdate } from "@pawl/core/train/rl-types.js";
 import { fitSamples, type SftStep, sft } from "@pawl/core/train/sft.js";
 import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
-import { checkResume } from "./check-resume.js";
 import { checkConfig, contradictions } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import {
   checkpointRun,
+  compareResumed,
   conductRun,
+  drawnGroups,
   isDue,
   loadWeights,
+  NOTHING_DONE,
   openTrainingRun,
+  type RunConfig,
   type RunKind,
   type RunningRun,
   type RunOptions,
@@ -46,9 +58,38 @@ import {
 } from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
-import { teacherEpisodes } from "./teacher-episodes.js";
-import { transcriptSamples } from "./transcript-samples.js";
+import { teacherEpisodes, transcriptSamples } from "./teacher-episodes.js";
 import { textsForRun } from "./world-text.js";
+
+// A resume on trial: refuses what the real one would refuse, and writes nothing.
+
+const ignore = (): void => undefined;
+
+/** Refuses a resume that would be refused, and writes nothing; for a dry run. */
+function checkResume<C extends RunConfig>(
+  kind: RunKind<C>,
+  config: C,
+  options: RunOptions,
+): Checkpoint | undefined {
+  const { folder, forceUnlock } = options;
+  requireFree(folder, { force: forceUnlock });
+  const edited = editedManifest(folder);
+  if (edited !== undefined) throw new RunError(edited);
+  const checkpoint = resumedCheckpoint(options);
+  const state = checkpoint?.state ?? NOTHING_DONE;
+  compareResumed(kind, config, state, options);
+  const [lost] = lostFolders(openRun(folder, ignore));
+  if (lost !== undefined) throw new RunError(`${join(folder, lost)} is missing: restore it`);
+  if (checkpoint !== undefined)
+    for (const name of [REFERENCE, TOKENIZER]) requireSeals(join(folder, name), "Restore it.");
+  checkRecords(
+    episodesPath(folder),
+    (record) => (record as Pick<Episode, "group">).group < drawnGroups(kind, state),
+  );
+  readMetrics(metricsPath(folder), ignore);
+  readAlarms(folder, ignore);
+  return checkpoint;
+}
 
 /** Where to train, and callbacks. */
 export interface TrainOptions extends RunOptions {

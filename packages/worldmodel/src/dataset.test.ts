@@ -11,9 +11,8 @@ import {
   withinBudgets,
   writeDataSet,
 } from "./dataset.js";
-import { createProblems } from "./problems.js";
 import { someTrajectories } from "./testing.js";
-import { succeeded, type Trajectory, trajectoryOf } from "./trajectory.js";
+import { createProblems, succeeded, type Trajectory, trajectoryOf } from "./trajectory.js";
 
 const one: Trajectory = {
   env: "household",

@@ -9,9 +9,14 @@ import { UserError } from "@pawl/core/errors.js";
 import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
-import type { Problems } from "./problems.js";
 import { importChat } from "./sharegpt.js";
-import { groupBy, readTrajectory, succeeded, type Trajectory } from "./trajectory.js";
+import {
+  groupBy,
+  type Problems,
+  readTrajectory,
+  succeeded,
+  type Trajectory,
+} from "./trajectory.js";
 
 /** Training and test data. */
 export interface DataSet {

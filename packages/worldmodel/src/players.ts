@@ -3,12 +3,14 @@
  */
 
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import type { Environment } from "@pawl/core/envs/env.js";
+import type { Environment, Task } from "@pawl/core/envs/env.js";
+import { createRandom, mixSeed } from "@pawl/core/random.js";
 import { chatOptions, chatPolicy } from "@pawl/core/rollout/policies/chat.js";
 import { teacherPolicy } from "@pawl/core/rollout/policies/config.js";
 import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
 import { randomPolicy } from "@pawl/core/rollout/policies/random.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
+import { play } from "@pawl/core/rollout/rollout.js";
 import {
   type PromptOptions,
   type PromptStyle,
@@ -19,6 +21,7 @@ import type { EngineChoice } from "@pawl/training/engines.js";
 import { openSavedModel } from "@pawl/training/open-model.js";
 import { findModel, isModelName } from "@pawl/training/saved-model.js";
 import type { z } from "zod";
+import { type Problems, type Trajectory, trajectoryOf } from "./trajectory.js";
 
 /** A policy with its prompts. */
 export interface Player {
@@ -137,4 +140,85 @@ function scriptedPolicy(text: string, environment: Environment): Policy | undefi
   const share = /^epsilon=(0|1|0?\.\d+|1\.0+)$/.exec(text)?.[1];
   if (text !== "expert" && share === undefined) return undefined;
   return teacherPolicy(environment, "expert", Number(share ?? 0));
+}
+
+/** A policy and how many episodes it plays. */
+interface Behaviour {
+  readonly player: string;
+  readonly episodes: number;
+}
+
+/** Parses a mixture such as `expert:500`, `epsilon=0.3:200`, `runs/…:100`. */
+export function parseBehaviours(texts: readonly string[]): readonly Behaviour[] {
+  return texts.map((text) => {
+    const [, player, episodes] = /^(.+):(\d+)$/.exec(text) ?? [];
+    if (player === undefined || Number(episodes) === 0) {
+      throw new ConfigError(
+        `--mix: expected a policy and its number of episodes, for example expert:500, epsilon=0.3:200 or runs/…:100, got "${text}"`,
+      );
+    }
+    return { player, episodes: Number(episodes) };
+  });
+}
+
+/** What to play, and callbacks. */
+export interface BehaviourOptions extends PlayerOptions {
+  readonly environment: Environment;
+  readonly split: string;
+  readonly behaviours: readonly Behaviour[];
+  readonly stepLimit?: number | undefined;
+  readonly seed: number;
+  readonly signal?: AbortSignal;
+  readonly onTrajectory?: (done: number) => void;
+}
+
+/** Plays the mixture in the environment; each policy gets its own random tasks. */
+export async function playBehaviours(
+  options: BehaviourOptions,
+  problems: Problems,
+): Promise<readonly Trajectory[]> {
+  const { environment, split, stepLimit, signal } = options;
+  const trajectories: Trajectory[] = [];
+  for (const [index, { player: text, episodes }] of options.behaviours.entries()) {
+    const player = await openPlayer(text, environment, options);
+    try {
+      const seed = mixSeed(options.seed, "behaviour", index);
+      await play({
+        environment,
+        policy: player.policy,
+        style: player.style,
+        tasks: drawTasks(environment.tasks(split), episodes, seed),
+        groupSize: 1,
+        seed,
+        // Scripted players wait for nothing, and one after another their order is always the same.
+        concurrency: player.looksInside ? 1 : concurrencyOf(player.policy),
+        stepLimit,
+        signal,
+        onEpisode(episode) {
+          const where = `${text}, episode ${episode.group}`;
+          const trajectory = trajectoryOf(
+            { ...episode, policy: text },
+            environment.name,
+            where,
+            problems,
+          );
+          if (trajectory !== undefined) trajectories.push(trajectory);
+          options.onTrajectory?.(trajectories.length);
+        },
+      });
+    } finally {
+      await player.dispose();
+    }
+  }
+  return trajectories;
+}
+
+/** Tasks in random order; none is repeated before all were used. */
+function drawTasks(tasks: readonly Task[], count: number, seed: number): readonly Task[] {
+  const drawn: Task[] = [];
+  for (let round = 0; drawn.length < count && tasks.length > 0; round++) {
+    const order = createRandom(mixSeed(seed, "tasks", round)).shuffle([...tasks]);
+    for (const task of order.slice(0, count - drawn.length)) drawn.push(task);
+  }
+  return drawn;
 }

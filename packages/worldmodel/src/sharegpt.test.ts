@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createProblems } from "./problems.js";
 import { protocolOptions } from "./protocol.js";
 import { datasetInfo, exportChat, importChat } from "./sharegpt.js";
 import { someTrajectories } from "./testing.js";
-import type { Trajectory } from "./trajectory.js";
+import { createProblems, type Trajectory } from "./trajectory.js";
 
 const fail = createProblems(expect.unreachable);
 

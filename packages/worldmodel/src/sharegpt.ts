@@ -12,7 +12,6 @@
 
 import { answersOf } from "@pawl/core/text/response.js";
 import { z } from "zod";
-import type { Problems } from "./problems.js";
 import {
   type Opening,
   type Protocol,
@@ -22,7 +21,7 @@ import {
   responseText,
   systemText,
 } from "./protocol.js";
-import type { Trajectory, Turn } from "./trajectory.js";
+import type { Problems, Trajectory, Turn } from "./trajectory.js";
 
 const message = z.union([
   z.object({ role: z.string(), content: z.string() }),

@@ -3,10 +3,9 @@
  */
 import { type Environment, isRemote } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { parseBehaviours, playBehaviours } from "./behaviours.js";
 import type { WorldModel } from "./model.js";
-import { createProblems } from "./problems.js";
-import type { Trajectory } from "./trajectory.js";
+import { parseBehaviours, playBehaviours } from "./players.js";
+import { createProblems, type Trajectory } from "./trajectory.js";
 
 /** Command-line flags for this world. */
 export const oneRoomFlags: readonly string[] = [

@@ -34,10 +34,9 @@ import { DataError, parseBudgets, readDataSets, withinBudgets } from "./dataset.
 import { createDialogue, dialogueSequence } from "./dialogue.js";
 import { fidelityReport, scoreTurns } from "./fidelity.js";
 import { engineWorldModel } from "./model.js";
-import { createProblems, type Problems } from "./problems.js";
 import type { Protocol } from "./protocol.js";
 import { WORLD_RUN, worldConfigOf } from "./saved.js";
-import type { Trajectory } from "./trajectory.js";
+import { createProblems, type Problems, type Trajectory } from "./trajectory.js";
 
 /** What happened at one optimiser step. */
 export interface WorldTrainStep {

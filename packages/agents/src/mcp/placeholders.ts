@@ -4,10 +4,11 @@
  */
 
 import { EnvError } from "@pawl/core/envs/env.js";
-import { environmentVariablesIn, replacePlaceholders } from "@pawl/core/trust/env-placeholders.js";
 import {
+  environmentVariablesIn,
   isSecretPlace,
   LEFT_OUT,
+  replacePlaceholders,
   withoutSecretSettings,
 } from "@pawl/core/trust/secret-settings.js";
 import { isSecretName, looksLikeKey, noteSecret } from "@pawl/core/trust/secrets.js";

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readConfigFile } from "./config-file.js";
-import { parseFlags } from "./flags.js";
-import { resolveConfig } from "./resolve.js";
+import { parseFlags, resolveConfig } from "./resolve.js";
 import { settingsOf } from "./settings.js";
 
 const schema = z.strictObject({

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import { INFLATED_TIMES, inflatedLimit } from "../files/inflate-limit.js";
+import { INFLATED_TIMES, inflatedLimit } from "../files/inflate.js";
 import { openRegularHandle } from "../files/regular-file.js";
 import {
   EnvError,

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   openSync,
   readdirSync,
@@ -10,10 +11,24 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { UserError } from "../errors.js";
 import { ownIdentity, stateOfTag, tagOf } from "../processes/process-alive.js";
 import { writeError } from "./io-error.js";
+
+/** Refuses to begin writing what does not fit on the disk; the folder need not exist yet. */
+export async function requireDiskSpace(folder: string, bytes: number, what: string): Promise<void> {
+  let there = resolve(folder);
+  while (!existsSync(there)) there = dirname(there);
+  const { bavail, bsize } = await statfs(there);
+  if (bavail * bsize < bytes)
+    throw new UserError(
+      `no room for ${what}: it needs ${gigabytes(bytes)}, but the disk of ${there} has ${gigabytes(bavail * bsize)} left. Free some, or name another folder.`,
+    );
+}
+
+const gigabytes = (bytes: number): string => `${(bytes / 1e9).toFixed(2)} GB`;
 
 // Temporary files and folders that name their writer, so that what a killed process left behind is
 // removed, and what another is still writing is not.

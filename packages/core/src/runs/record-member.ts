@@ -5,7 +5,7 @@
 
 import { fstatSync, readSync } from "node:fs";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
-import { INFLATED_TIMES, inflatedLimit } from "../files/inflate-limit.js";
+import { INFLATED_TIMES, inflatedLimit } from "../files/inflate.js";
 import { RunError } from "./run-error.js";
 
 // A walk through a record file, from one whole member to the next.

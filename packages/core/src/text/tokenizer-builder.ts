@@ -11,8 +11,8 @@
  */
 import { z } from "zod";
 import { markers } from "./prompt-compact.js";
-import { byteCharacters } from "./token-bytes.js";
 import { createTokenizer, type Tokenizer, TokenizerError } from "./tokenizer.js";
+import { byteCharacters } from "./whole-text.js";
 import { byteLevel, wordPreTokenizer, wordsOf } from "./words.js";
 
 /** Byte-pair merges: which neighbouring pieces of words to join, most frequent pair first. */

@@ -14,7 +14,6 @@ import { readRegularText } from "../files/regular-file.js";
 import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
 import { hasForeignPattern, nativePreTokenizer, withinPatternTime } from "./foreign-patterns.js";
 import type { Role } from "./prompt-style.js";
-import { tokenBytes } from "./token-bytes.js";
 import type { Tool } from "./tool.js";
 import {
   cachedEncoding,
@@ -22,6 +21,7 @@ import {
   encodeApart,
   specialPattern,
   type TextPart,
+  tokenBytes,
   wholeTextEncoder,
 } from "./whole-text.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../../../tests/helpers/small-world.js";
-import { tokenStarts } from "./token-bytes.js";
 import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
-import type { TextPart } from "./whole-text.js";
+import { type TextPart, tokenStarts } from "./whole-text.js";
 
 const built = buildTokenizer(worldTexts, { chat: true });
 const template = (text: string): TextPart => ({ text, special: true });

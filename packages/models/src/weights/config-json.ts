@@ -5,13 +5,15 @@ import { z } from "zod";
 import {
   ARCHITECTURES,
   type Architecture,
+  checkModelConfig,
   formatSlidingWindow,
+  isRotated,
   type Meaning,
+  type ModelConfig,
   parseSlidingWindow,
   SUPPORTED,
   windowFields,
-} from "./architectures.js";
-import { checkModelConfig, isRotated, type ModelConfig } from "./model-config.js";
+} from "./model-config.js";
 import { formatRopeScaling, parseRopeScaling, ropeFields } from "./rope.js";
 
 /** How Gemma names its activation. */

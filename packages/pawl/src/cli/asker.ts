@@ -1,6 +1,7 @@
 /** Asks a person for a line, with completion on a terminal and plain reading from a pipe. */
 import { createInterface } from "node:readline/promises";
 import { plainText } from "@pawl/core/plain-text.js";
+import type { Situation } from "@pawl/core/rollout/policy.js";
 import { type Io, print } from "./io.js";
 
 /** Asks for lines, one at a time. */
@@ -64,4 +65,23 @@ export function createAsker(io: Io): Asker {
     },
     close: () => lines.close(),
   };
+}
+
+/** Shows a situation and asks for an action. */
+export async function askPerson(
+  situation: Situation,
+  asker: Asker,
+  io: Io,
+  signal: AbortSignal,
+): Promise<string> {
+  const { bold, dim } = io.colors;
+  if (situation.index === 0) print(io, `\n${dim(situation.task.id)} ${bold(situation.goal)}`);
+  print(io, situation.observation);
+  const answer = await asker.ask(
+    dim(`${situation.index + 1}> `),
+    () => situation.admissible ?? [],
+    signal,
+  );
+  if (answer === undefined) throw new Error("the input ended before the episode did");
+  return answer;
 }

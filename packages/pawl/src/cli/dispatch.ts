@@ -5,20 +5,28 @@
 import "@pawl/models/no-telemetry.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { readConfigFile } from "@pawl/core/config/config-file.js";
-import { parseFlags } from "@pawl/core/config/flags.js";
-import { type ConfigLayer, givenIn, placeOf, resolveConfig } from "@pawl/core/config/resolve.js";
+import {
+  type ConfigLayer,
+  givenIn,
+  parseFlags,
+  placeOf,
+  resolveConfig,
+} from "@pawl/core/config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "@pawl/core/config/settings.js";
 import { valueAt } from "@pawl/core/config/settings-tree.js";
 import { UserError } from "@pawl/core/errors.js";
 import { writeError } from "@pawl/core/files/io-error.js";
-import { linksOutOf } from "@pawl/core/files/outside-links.js";
 import { loadedPlugins } from "@pawl/core/loaded-plugins.js";
-import { plainText } from "@pawl/core/plain-text.js";
+import { plainText, shellQuoted } from "@pawl/core/plain-text.js";
 import { endedByEscaped } from "@pawl/core/processes/escaped-errors.js";
 import { sealedManifest } from "@pawl/core/runs/manifest.js";
-import { shellQuoted } from "@pawl/core/shell-quoted.js";
 import { didYouMean } from "@pawl/core/text/nearest.js";
-import { askConsent, requireConsent, requireOwnFiles } from "@pawl/core/trust/consent.js";
+import {
+  askConsent,
+  linksOutOf,
+  requireConsent,
+  requireOwnFiles,
+} from "@pawl/core/trust/consent.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import { type Call, type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";

@@ -19,7 +19,7 @@ import { readCard, writeCard } from "../evaluation/card-file.js";
 import { type Comparison, compareCards } from "../evaluation/compare.js";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
-import { createAsker } from "./asker.js";
+import { askPerson, createAsker } from "./asker.js";
 import {
   checkpointOptions,
   checkpointPolicy,
@@ -31,7 +31,6 @@ import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
 import { number, percent, table } from "./format.js";
-import { askPerson } from "./human.js";
 import { type Io, print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
 

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
-import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
+import { requireDiskSpace, writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { fetchGguf } from "@pawl/models/fetch-model.js";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";

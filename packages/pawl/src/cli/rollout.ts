@@ -7,7 +7,7 @@ import { recordRollout } from "@pawl/core/runs/record-rollout.js";
 import { defaultRunFolder } from "@pawl/core/runs/run-folder.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { z } from "zod";
-import { type Asker, createAsker } from "./asker.js";
+import { type Asker, askPerson, createAsker } from "./asker.js";
 import {
   checkpointOptions,
   checkpointPolicy,
@@ -18,7 +18,6 @@ import {
 import { defineCommand, exitCodes } from "./command.js";
 import { envKindOf } from "./env-options.js";
 import { tallyTable } from "./evaluation-table.js";
-import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
 

@@ -1,9 +1,14 @@
 /** What a run is and how it went, from its manifest and its metrics. */
 import type { SettingsTree } from "@pawl/core/config/settings-tree.js";
 import { bestCheckpoint } from "@pawl/core/runs/checkpoints.js";
-import { evaluationHeadline, type Headline, headlineOf } from "@pawl/core/runs/headline.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
-import { endOf, secondsOf } from "@pawl/core/runs/run-list.js";
+import {
+  endOf,
+  evaluationHeadline,
+  type Headline,
+  headlineOf,
+  secondsOf,
+} from "@pawl/core/runs/run-list.js";
 import { percent } from "./format.js";
 
 /** The facts that `pawl runs` and `pawl show` tell about a run. */

@@ -8,11 +8,6 @@ import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
 import { hasManifest } from "@pawl/core/runs/manifest.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { engineChoice } from "@pawl/training/engines.js";
-import {
-  type BehaviourOptions,
-  parseBehaviours,
-  playBehaviours,
-} from "@pawl/worldmodel/behaviours.js";
 import { budgetOptions } from "@pawl/worldmodel/config.js";
 import {
   DataError,
@@ -25,11 +20,21 @@ import {
   withinBudgets,
   writeDataSet,
 } from "@pawl/worldmodel/dataset.js";
-import { chatPlayerOptions, checkPlayers } from "@pawl/worldmodel/players.js";
-import { createProblems, type Problems } from "@pawl/worldmodel/problems.js";
+import {
+  type BehaviourOptions,
+  chatPlayerOptions,
+  checkPlayers,
+  parseBehaviours,
+  playBehaviours,
+} from "@pawl/worldmodel/players.js";
 import { protocolOptions } from "@pawl/worldmodel/protocol.js";
 import { datasetInfo, exportChat } from "@pawl/worldmodel/sharegpt.js";
-import { type Trajectory, trajectoryOf } from "@pawl/worldmodel/trajectory.js";
+import {
+  createProblems,
+  type Problems,
+  type Trajectory,
+  trajectoryOf,
+} from "@pawl/worldmodel/trajectory.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { envOptions } from "./env-options.js";

@@ -12,9 +12,8 @@ import {
   scoreTurns,
 } from "@pawl/worldmodel/fidelity.js";
 import type { WorldModel } from "@pawl/worldmodel/model.js";
-import { createProblems } from "@pawl/worldmodel/problems.js";
 import { loadWorldModel } from "@pawl/worldmodel/saved.js";
-import type { Outcome } from "@pawl/worldmodel/trajectory.js";
+import { createProblems, type Outcome } from "@pawl/worldmodel/trajectory.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";

@@ -5,8 +5,14 @@ import { successInterval } from "@pawl/core/success-interval.js";
 import { engineChoice } from "@pawl/training/engines.js";
 import { openSavedModel } from "@pawl/training/open-model.js";
 import { findModel, type SavedModel } from "@pawl/training/saved-model.js";
-import { chosenAnswers, ownQuestions, readQuestions } from "@pawl/worldmodel/rwml/choices.js";
-import { meanLoss, textSequences, weightChange } from "@pawl/worldmodel/rwml/forgetting.js";
+import {
+  chosenAnswers,
+  meanLoss,
+  ownQuestions,
+  readQuestions,
+  textSequences,
+  weightChange,
+} from "@pawl/worldmodel/rwml/forgetting.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";

@@ -15,10 +15,9 @@ import { readDataSets } from "@pawl/worldmodel/dataset.js";
 import { fewShotModel } from "@pawl/worldmodel/few-shot.js";
 import type { WorldModel } from "@pawl/worldmodel/model.js";
 import type { Player } from "@pawl/worldmodel/players.js";
-import { createProblems } from "@pawl/worldmodel/problems.js";
 import { type Protocol, protocolOptions } from "@pawl/worldmodel/protocol.js";
 import { type LoadedWorldModel, loadWorldModel } from "@pawl/worldmodel/saved.js";
-import type { Trajectory } from "@pawl/worldmodel/trajectory.js";
+import { createProblems, type Trajectory } from "@pawl/worldmodel/trajectory.js";
 import { z } from "zod";
 import { type Io, warn } from "./io.js";
 

@@ -7,9 +7,9 @@ import { reportPage, reportView } from "./page.js";
 import { predictObservations } from "./predictions.js";
 import { groupRuns } from "./run-groups.js";
 import { sampleEpisodes } from "./sampled-episodes.js";
-import { spreadOf } from "./series.js";
 import { BUNDLE, readBundle } from "./static-page.js";
 import { EVIL, episode, reportRun, risingMetrics } from "./testing.js";
+import { spreadOf } from "./thin.js";
 
 describe("groups of runs", () => {
   const runs = [

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { linearScale, shortNumber, shortPercent, ticks, wholeTicks } from "./scale.js";
+import { escapeHtml, linearScale, shortNumber, shortPercent, ticks, wholeTicks } from "./scale.js";
 
 describe("ticks", () => {
   it.each([
@@ -55,4 +55,14 @@ it("formats numbers briefly", () => {
     "–",
   ]);
   expect([0, 0.125, 1, Number.NaN].map(shortPercent)).toEqual(["0 %", "12.5 %", "100 %", "–"]);
+});
+
+it("leaves no character of any text with a meaning in HTML", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      expect(escapeHtml(text).replace(/&(amp|lt|gt|quot|#39);/g, "")).not.toMatch(/[&<>"']/);
+    }),
+    { numRuns: 200 },
+  );
+  expect(escapeHtml(`<a b="c">'&amp;`)).toBe("&lt;a b=&quot;c&quot;&gt;&#39;&amp;amp;");
 });

@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { type Headline, headlineAfter, summaryHeadline } from "@pawl/core/runs/headline.js";
 import { hasManifest, type Manifest, readManifest } from "@pawl/core/runs/manifest.js";
 import { type MetricsLine, sumsPath } from "@pawl/core/runs/metrics-file.js";
+import { type Headline, headlineAfter, summaryHeadline } from "@pawl/core/runs/run-list.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { flatten } from "../report/run-groups.js";

@@ -6,7 +6,14 @@ import { writeCheckpoint } from "@pawl/models/weights/checkpoint.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { afterAll, expect, it } from "vitest";
-import { meanLoss, textSequences, weightChange } from "./forgetting.js";
+import {
+  chosenAnswers,
+  meanLoss,
+  ownQuestions,
+  readQuestions,
+  textSequences,
+  weightChange,
+} from "./forgetting.js";
 import { tokenizer } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-forgetting-"));
@@ -65,4 +72,59 @@ it("reads paragraphs from their beginning, up to the context", () => {
   const whole = tokenizer.encode("Put a mug on a desk.", { plain: true });
   expect(first!.ids).toEqual(whole.slice(0, 4));
   expect(tokenizer.decode(Array.from(second!.ids))).toMatch(/^The drawer/);
+});
+
+/** A token per character. */
+const codes = { encode: (text: string) => [...text].map((c) => c.codePointAt(0)!) };
+
+/** An engine that finds a letter probable: a stand-in whose answers are known. */
+const fond = (letter: string): Pick<Engine, "forward"> => ({
+  forward: async (sequences) =>
+    sequences.map(({ ids }) => ({
+      logprobs: Float32Array.from(ids, (id) => (id === letter.codePointAt(0) ? -0.1 : -5)),
+    })) as never,
+});
+
+it("takes the answer that is most probable per token, whatever its length", async () => {
+  const questions = [
+    { question: "aaaa?", choices: ["b", "baaaaa", "bbb"], answer: 1 },
+    { question: "?", choices: ["aa", "b"], answer: 0 },
+  ];
+  expect(await chosenAnswers(fond("a"), codes, questions)).toEqual([1, 0]);
+  expect(await chosenAnswers(fond("b"), codes, questions)).toEqual([2, 1]);
+});
+
+it("has questions of its own whose right answers are not all at one place", async () => {
+  const own = ownQuestions();
+  expect(own).toHaveLength(40);
+  expect(new Set(own.map(({ answer }) => answer))).toEqual(new Set([0, 1, 2, 3]));
+  expect(own[1]).toEqual({
+    question: "What is the capital of Japan?",
+    choices: ["Seoul", "Tokyo", "Hanoi", "Delhi"],
+    answer: 1,
+  });
+  for (const { choices } of own) expect(new Set(choices).size).toBe(4);
+  // More than one batch of questions keeps its order.
+  const chosen = await chosenAnswers(fond("z"), codes, own);
+  expect(chosen).toHaveLength(40);
+});
+
+it.each([
+  ["", /has no questions/],
+  ["nonsense", /:1: not JSON/],
+  ['{"question":"","choices":["b","c"],"answer":0}', /question/],
+  ['{"question":"a","choices":["b","c"],"answer":-1}', /answer/],
+  ['\n{"question":"a","choices":["b"],"answer":0}', /:2: .*\s.*choices/],
+  ['{"question":"a","choices":["b","c"],"answer":2}', /answer is 2, and there are 2 choices/],
+])("refuses %j", (content, message) => {
+  const path = join(mkdtempSync(join(tmpdir(), "pawl-choices-")), "questions.jsonl");
+  writeFileSync(path, content);
+  expect(() => readQuestions(path)).toThrow(message);
+});
+
+it("reads questions, one a line, whose right answer may be the first", () => {
+  const path = join(mkdtempSync(join(tmpdir(), "pawl-choices-")), "questions.jsonl");
+  const asked = { question: "What is it?", choices: ["b", "c"], answer: 0 };
+  writeFileSync(path, `${JSON.stringify(asked)}\n`);
+  expect(readQuestions(path)).toEqual([asked]);
 });

@@ -1,7 +1,7 @@
 /** Files read in any order: in memory if they are small or packed, otherwise piece by piece. */
 import { closeSync, fstatSync, readFileSync, readSync } from "node:fs";
 import { UserError } from "@pawl/core/errors.js";
-import { gunzipWithin } from "@pawl/core/files/inflate-limit.js";
+import { gunzipWithin } from "@pawl/core/files/inflate.js";
 import { openRegular } from "@pawl/core/files/regular-file.js";
 
 /** Smaller files are kept in memory. */

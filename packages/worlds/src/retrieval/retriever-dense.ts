@@ -3,12 +3,13 @@
  * comparing all of them. The corpus is encoded once, at the first search, and its vectors are
  * cached on disk.
  */
+
+import { loadVectors, saveVectors, type VectorTable } from "@pawl/models/embeddings/cache.js";
 import {
   type Encoder,
   type EncoderPrefixes,
   encoderPrefixes,
 } from "@pawl/models/embeddings/encoder.js";
-import { loadVectors, saveVectors, type VectorTable } from "@pawl/models/embeddings/vector-file.js";
 import type { Corpus } from "./corpus.js";
 import { createBestHits, type WaitingRetriever } from "./retriever.js";
 

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { EnvError } from "@pawl/core/envs/env.js";
+import { readZipMember, zipMembers } from "@pawl/core/files/inflate.js";
 import { readRegular } from "@pawl/core/files/regular-file.js";
-import { readZipMember, zipMembers } from "@pawl/core/files/zip-members.js";
 import { connectGateway, type Gateway } from "./gateway.js";
 
 /** A jar that can be started. */

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { EnvError } from "@pawl/core/envs/env.js";
-import { gunzipWithin } from "@pawl/core/files/inflate-limit.js";
+import { gunzipWithin } from "@pawl/core/files/inflate.js";
 import { readRegular } from "@pawl/core/files/regular-file.js";
 import { build, type Model } from "./model.js";
 import { type Dict, isDict, isList, PyError, parseJson, type Value } from "./value.js";

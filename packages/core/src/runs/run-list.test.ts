@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { successInterval } from "../success-interval.js";
-import { headlineOf } from "./headline.js";
+import { headlineOf } from "./run-list.js";
 
 describe("the number that stands for a run", () => {
   it("is success in the latest evaluation, on the last of its splits, with its interval", () => {
