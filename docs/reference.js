@@ -70,8 +70,6 @@ function item(setting, base) {
   return `- ${usage}${shown === "" ? "" : ` (${shown})`}${about === "" ? "" : `: ${about}`}`;
 }
 
-/** `--help` shows all examples of a command. */
-const EXAMPLES = 1;
 /** A command with no more settings of a group names them. */
 const FEW = 3;
 
@@ -171,13 +169,13 @@ function commandSection(command) {
       settings.some((setting) => setting.path[0] === key && elsewhere(setting, command)),
   );
   const bare = `pawl ${command.name}`;
-  const usage = command.positionals === undefined ? [] : [`${bare} ${command.positionals}`, ""];
-  const shownLines = [...usage, ...command.examples.slice(0, EXAMPLES).map(([line]) => line)];
+  const [example] = command.examples.map(([line]) => line);
+  const shownLine = command.positionals === undefined ? example : `${bare} ${command.positionals}`;
   const notes = [
     ...(common.length === 0
       ? []
       : [`Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")}.`]),
-    ...groupNotes(here.filter(isInGroup), settings),
+    ...groupNotes(here.filter(isInGroup)),
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
@@ -187,15 +185,15 @@ function commandSection(command) {
     `## pawl ${command.name}`,
     "",
     `${command.summary[0].toUpperCase()}${command.summary.slice(1)}.`,
-    // A heading says as much as an example without any setting.
-    ...(shownLines.join() === bare ? [] : ["", "```sh", ...shownLines, "```"]),
+    // A heading says as much as a line without any setting; `--help` has more examples.
+    ...(shownLine === undefined || shownLine === bare ? [] : ["", "```sh", shownLine, "```"]),
     ...(listed.length === 0 ? [] : ["", ...listed.map((setting) => item(setting, base))]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
 }
 
 /** Which groups of settings a command has; where it has few of one, their names. */
-function groupNotes(settings, all) {
+function groupNotes(settings) {
   const references = new Map();
   for (const setting of settings) {
     const key = groupOfSetting.get(sameness(setting));
@@ -215,8 +213,6 @@ function groupNotes(settings, all) {
       return name.startsWith("--") ? `${link} below ${code(name)}` : link;
     }),
   );
-  if (all.some(({ path }) => path[0] === "env" && path.length > 1))
-    names.unshift("[env](environments.md)");
   return names.length === 0 ? [] : [`Groups: ${names.join("; ")}.`];
 }
 
@@ -259,7 +255,7 @@ const pages = {
     "command also has `--config FILE`, `--plugin FILE` ([plugins](../plugins.md)), `--trust RUN`",
     "([whose settings](../settings.md#settings-of-a-run)) and",
     "`--help`, which has more: what the command does in detail, examples, and what a setting needs to",
-    "have an effect.",
+    "have an effect. With `--env` come [the environment's options](environments.md).",
     "",
     `${MODEL_NAMES.replaceAll("\n", " ")}`,
     "",
