@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packed packages in empty projects, as users do: with npm 10 and 11, without a flag, and with nothing but
-# the tarballs and the registry. Then measures, trains there, and compiles a program that imports the library.
+# the tarballs and the registry. Then measures, compiles a program that imports the library, and follows the tutorials.
 #
 #   packaging/check.sh [FOLDER]     a folder for the tarball and the projects (default: a temporary one)
 set -euo pipefail
@@ -19,6 +19,9 @@ at_most() { # MEGABYTES WHAT PATH…: refuses more of them
 [ "$platform" != linux-x64 ] || at_most 25 "to download" "${tarballs[@]}"
 typescript=$(npm pkg get devDependencies.typescript | tr -d '"')
 types=$(npm pkg get "devDependencies.@types/node" | tr -d '"')
+ai=$(npm pkg get devDependencies.ai | tr -d '"')
+zod=$(npm pkg get dependencies.zod | tr -d '"')
+root=$PWD
 
 install_with() { # VERSION of npm
   local project="$scratch/npm-$1"
@@ -35,7 +38,7 @@ ten=$!
 wait "$ten"
 cd "$scratch/npm-11"
 [ "$platform" != linux-x64 ] || at_most 70 "installed" node_modules
-npm install --silent "typescript@$typescript" "@types/node@$types"
+npm install --silent "typescript@$typescript" "@types/node@$types" "ai@$ai" "zod@$zod"
 
 cat >program.ts <<'TS'
 import { expertPolicy, openEnvironment, promptStyle, rollout } from "pawl";
@@ -57,9 +60,7 @@ TS
 npx tsc --strict --types node --target ES2023 --lib ES2023,DOM --module NodeNext --moduleResolution NodeNext program.ts
 test "$(node program.js)" = "true true"
 test -f node_modules/pawl/docs/reference/commands.md
-# Enough to start the engine's threads, learn, play and save; how well it learns does not depend on the package.
-npx pawl train --quick --updates 2 --warm-start.episodes 64 --evaluation.every 0 --out quick
-npx pawl show quick >/dev/null
+node "$root/packaging/tutorials.js" .
 echo "the package works"
 
 # The core alone: no native library, and a rollout with its own world.
