@@ -125,6 +125,12 @@ export function Episode(props: {
           <h2>Goal</h2>
           <Text of={episode.goal} more={more(-1, "goal")} />
         </div>
+        {episode.given !== null && (
+          <div class="said world">
+            <h3>Task</h3>
+            <Text of={episode.given} more={more(-1, "given")} />
+          </div>
+        )}
         {episode.firstObservation.length > 0 && (
           <div class="said world">
             <h3>World</h3>
@@ -148,6 +154,18 @@ export function Episode(props: {
             />
           ))}
         </ol>
+        {episode.result !== null && (
+          <div class="said world">
+            <h3>Returned</h3>
+            <Text of={episode.result} more={more(-1, "result")} />
+          </div>
+        )}
+        {episode.why !== null && (
+          <div class="said world">
+            <h3>Why its return is {shortNumber(episode.row.return)}</h3>
+            <Text of={episode.why} more={more(-1, "why")} />
+          </div>
+        )}
         {episode.error !== null && (
           <Problem>
             {episode.row.stop === "broken" ? "The episode broke" : "Error"}:{" "}
@@ -243,6 +261,24 @@ function Step(props: {
         }
       />
       <div class="extras">
+        {step.seconds !== null && (
+          <span class="quiet small">
+            {step.tokens.filter(({ kind }) => kind === "action").length} tokens written in{" "}
+            {step.seconds.toFixed(1)} s
+          </span>
+        )}
+        {step.calls.length > 0 && (
+          <details>
+            <summary>Tool calls ({step.calls.length})</summary>
+            {step.calls.map((call, i) => (
+              <div class="piece">
+                <code>{visible(call.tool)}</code>
+                <Text of={call.arguments} more={more(`calls.${i}.arguments`)} />
+                {call.result !== null && <Text of={call.result} more={more(`calls.${i}.result`)} />}
+              </div>
+            ))}
+          </details>
+        )}
         <details>
           <summary>Prompt ({step.promptPieces} pieces)</summary>
           {step.prompt.map(({ origin, role, text }, i) => (

@@ -6,6 +6,7 @@
  */
 import { inTime, type Step } from "@pawl/core/rollout/episode.js";
 import { callText } from "@pawl/core/text/tool.js";
+import type { ChatCall } from "./chat.js";
 import type { RecordedCall } from "./session.js";
 
 /** The steps of a session, without the calls that are no turns of the agent. */
@@ -55,7 +56,7 @@ function inChains(calls: readonly RecordedCall[]): readonly RecordedCall[] {
 }
 
 function stepOf(call: RecordedCall): Step {
-  const { pieces, response, answer, sample, replies, sequence } = call;
+  const { pieces, response, answer, sample, replies, sequence, seconds } = call;
   const cut = sample.stopReason === "length";
   const wellFormed = answer.malformed === undefined && !cut;
   const called = answer.calls.map(({ tool, arguments: values }) =>
@@ -71,7 +72,18 @@ function stepOf(call: RecordedCall): Step {
     observation: textOf(replies),
     reward: 0,
     sequence,
+    ...(answer.calls.length > 0 && { calls: answer.calls.map((one) => resultOf(one, replies)) }),
+    seconds,
   };
+}
+
+/** A tool call with what came back for it. */
+function resultOf(
+  { id, tool, arguments: values }: ChatCall,
+  replies: RecordedCall["replies"],
+): NonNullable<Step["calls"]>[number] {
+  const reply = replies.find(({ answers }) => answers === id);
+  return { tool, arguments: values, ...(reply !== undefined && { result: reply.content }) };
 }
 
 /** The steps with the reward of their episode on the one that was taken last. */

@@ -70,6 +70,34 @@ async function played(options: Played = {}): Promise<readonly Episode[]> {
 }
 
 describe("a run", () => {
+  it("is recorded with its task, what it returned, why it was rewarded, and every token", async () => {
+    const answer = { at: "shelf", list: [1] };
+    const call = '<tool_call>{"name": "look", "arguments": {"place": "a"}}</tool_call>';
+    const looking = tool({ inputSchema: z.object({ place: z.string() }), execute: () => "seen" });
+    const [episode] = await played({
+      engine: saying([call, "on", "enough"]),
+      agent: agentOf({
+        tasks: { train: places.slice(0, 1) },
+        run: async ({ prompt }, model) => {
+          const stopWhen = stepCountIs(2);
+          await generateText({ model, prompt, tools: { look: looking }, stopWhen });
+          await generateText({ model, prompt: "go on: a title" });
+          return answer;
+        },
+        reward: () => ({ reward: 0.5, why: "half of it" }),
+        filter: ({ messages }) => !messages[0]!.content.includes("title"),
+      }),
+    });
+    expect(episode).toMatchObject({
+      ...{ given: places[0], result: answer, why: "half of it", return: 0.5, success: false },
+      untrained: { filtered: hermes.encode("enough", { plain: true }).length + 1 },
+    });
+    expect(episode!.steps[0]!.calls).toEqual([
+      { tool: "look", arguments: '{"place":"a"}', result: "seen" },
+    ]);
+    expect(episode!.steps.every(({ seconds }) => seconds! >= 0)).toBe(true);
+  });
+
   it("is an episode with a step for each call, and the reward on the last", async () => {
     const looking = tool({
       inputSchema: z.object({ place: z.string() }),
@@ -233,7 +261,7 @@ describe("an agent that goes wrong", () => {
     [
       "has a bad score",
       { reward: () => ({ reward: 1, success: true, score: Number.NaN }) },
-      /score: NaN }: .* a score that is one too$/,
+      /score: NaN }: .* finite numbers$/,
     ],
     [
       "throws what cannot be read",

@@ -19,13 +19,18 @@ import { createScheduler } from "@pawl/core/rollout/scheduler.js";
 import type { TokenForm } from "@pawl/core/text/encode.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm } from "@pawl/core/text/tool.js";
-import type { AgentRun, AgentTask } from "./agent.js";
+import { withoutSecrets } from "@pawl/core/trust/secrets.js";
+import type { Agent, AgentReward, AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
-import { answerMessage, createSession, type RecordedSession } from "./session.js";
+import {
+  answerMessage,
+  createSession,
+  type RecordedCall,
+  type RecordedSession,
+} from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
-import type { Reward } from "./tasks/rewards.js";
 
 /** The agent, its model and how that samples. */
 export interface AgentPolicyOptions {
@@ -129,7 +134,7 @@ const either = (one: AbortSignal | undefined, other: AbortSignal): AbortSignal =
   one === undefined ? other : AbortSignal.any([one, other]);
 
 /** How a run ended. */
-type End = Pick<Episode, "return" | "success" | "stop" | "score" | "error">;
+type End = Pick<Episode, "return" | "success" | "stop" | "score" | "error" | "why" | "result">;
 
 const FAILED = { return: 0, success: false } as const;
 
@@ -156,7 +161,11 @@ async function endOf(
     }
     session.end();
     const worth = await runOwned(() => agent.reward(runOf(own, result, session), signal));
-    return { ...readReward(worth, maxReturn), stop: session.limit ?? "done" };
+    return {
+      ...readReward(worth, maxReturn),
+      stop: session.limit ?? "done",
+      ...(result !== undefined && { result: recorded(result) }),
+    };
   };
   try {
     return await Promise.race([run(), watch.overdue, interruption(signal)]);
@@ -178,28 +187,58 @@ function runOf(task: AgentTask, result: unknown, { calls }: RecordedSession): Ag
 }
 
 function readReward(worth: unknown, maxReturn: number): Omit<End, "stop"> {
-  const given = typeof worth === "number" ? { reward: worth, success: worth >= maxReturn } : worth;
-  const { reward, success, score } = (given ?? {}) as Partial<Reward>;
+  const given = typeof worth === "number" ? { reward: worth } : worth;
+  const { reward, score, why, ...rest } = (given ?? {}) as Partial<AgentReward>;
+  const { success = Number.isFinite(reward) && reward! >= maxReturn } = rest;
   if (
     !Number.isFinite(reward) ||
     typeof success !== "boolean" ||
-    !(score === undefined || Number.isFinite(score))
+    !(score === undefined || Number.isFinite(score)) ||
+    !(why === undefined || typeof why === "string")
   )
     throw new Error(
-      `the agent's reward is ${inspect(worth, { breakLength: Infinity })}: expected a finite number, or { reward, success }, and a score that is one too`,
+      `the agent's reward is ${inspect(worth, { breakLength: Infinity })}: expected a finite number, or { reward, why, success, score } with a text as why and finite numbers`,
     );
   if (reward! > maxReturn)
     throw new Error(`the agent's reward is ${reward}, above its maxReturn of ${maxReturn}`);
-  return { return: reward!, success, ...(score !== undefined && { score }) };
+  return {
+    return: reward!,
+    success,
+    ...(score !== undefined && { score }),
+    ...(why !== undefined && { why: reasonOf(why) }),
+  };
+}
+
+/** Longer values, such as whole files, are recorded as the beginning of their text. */
+const LONGEST_VALUE = 20_000;
+
+/** A value of the user's program as JSON, without secrets; what is no JSON as a text. */
+function recorded(value: unknown): unknown {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // A circle, or a number too large for JSON.
+  }
+  const isJson = text !== undefined && text.length <= LONGEST_VALUE;
+  const written = withoutSecrets(text ?? inspect(value));
+  return isJson ? JSON.parse(written) : written.slice(0, LONGEST_VALUE);
 }
 
 function episodeOf(
-  { agent }: AgentEnvironment,
-  { calls }: RecordedSession,
+  { agent, given }: AgentEnvironment,
+  { calls, lost }: RecordedSession,
   { task, group, attempt, seed, policy }: EpisodePlan,
   end: End,
 ): Episode {
-  const whole = { task, group, attempt, seed, policy, goal: goalOf(calls), firstObservation: "" };
+  const left = agent.filter === undefined ? [] : calls.filter((call) => !isTurn(agent, call));
+  const filtered = left.reduce((sum, { sample }) => sum + sample.tokens.length, 0);
+  const untrained = { ...lost, ...(filtered > 0 && { filtered }) };
+  const whole = {
+    ...{ task, group, attempt, seed, policy, goal: goalOf(calls), firstObservation: "" },
+    given: recorded(given(task)),
+    ...(Object.keys(untrained).length > 0 && { untrained }),
+  };
   const broken = { ...whole, ...FAILED, stop: "broken" } as const;
   let steps: readonly Step[];
   try {
@@ -213,6 +252,15 @@ function episodeOf(
       ? "the agent did not call the model"
       : "the agent's filter leaves no call to train";
   return { ...broken, steps, error };
+}
+
+/** Whether a call is trained; a filter that throws breaks the episode elsewhere. */
+function isTurn({ filter }: Agent, call: RecordedCall): boolean {
+  try {
+    return filter?.(call) ?? true;
+  } catch {
+    return true;
+  }
 }
 
 /**

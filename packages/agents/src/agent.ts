@@ -7,7 +7,6 @@ import { UserError } from "@pawl/core/errors.js";
 import type { PawlModel } from "./ai-sdk-model.js";
 import type { ChatMessage } from "./chat.js";
 import type { RecordedCall } from "./session.js";
-import type { Reward } from "./tasks/rewards.js";
 
 /** What an agent's task may have besides what its `run` needs. */
 export interface AgentTask {
@@ -28,6 +27,15 @@ export interface AgentRun<T> {
   readonly messages: readonly ChatMessage[];
 }
 
+/** What a run is worth; it is a success if its reward is the largest, unless this says otherwise. */
+export interface AgentReward {
+  readonly reward: number;
+  readonly success?: boolean;
+  readonly score?: number;
+  /** Why, in words: recorded with the episode. */
+  readonly why?: string;
+}
+
 /** What an agent is. */
 export interface Agent<T extends object = AgentTask> {
   /** What runs call it (default: the name of its file). */
@@ -36,11 +44,11 @@ export interface Agent<T extends object = AgentTask> {
   readonly tasks: Readonly<Record<string, readonly T[]>>;
   /** Does a task with the model; `signal` is aborted when its result is no longer needed. */
   run(task: T, model: PawlModel, signal: AbortSignal): unknown;
-  /** What a run is worth, at once or later; a number alone is a success if it is the largest. */
+  /** What a run is worth, at once or later. */
   reward(
     run: AgentRun<T>,
     signal: AbortSignal,
-  ): number | Omit<Reward, "observation"> | Promise<number | Omit<Reward, "observation">>;
+  ): number | AgentReward | Promise<number | AgentReward>;
   /** Whether a call is a turn of the agent, to be trained (default: every call is). */
   filter?(call: RecordedCall): boolean;
   /** The largest reward (default: 1). */

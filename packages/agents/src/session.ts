@@ -71,6 +71,8 @@ export interface RecordedCall {
   readonly sample: Sample;
   readonly temperature: number;
   readonly answer: ChatAnswer;
+  /** How long the agent waited for it. */
+  readonly seconds: number;
   /** Prompt and answer, with the messages that answered it if the agent went on from it. */
   readonly sequence: Sequence;
   readonly replies: readonly ChatMessage[];
@@ -81,6 +83,8 @@ export interface RecordedSession extends ChatSession, Refusals {
   readonly options: SessionOptions;
   /** The calls that were answered, in the order in which they were asked. */
   readonly calls: readonly RecordedCall[];
+  /** Tokens that were sampled and are in no call, by the reason. */
+  readonly lost: Readonly<Record<string, number>>;
   /** The limit that a call ran into, if one did. */
   readonly limit: "step-limit" | "context-limit" | undefined;
   /** Refuses further calls. */
@@ -97,6 +101,10 @@ export function createSession(options: SessionOptions): RecordedSession {
   const calls: OpenCall[] = [];
   const toolsOf = new Map<OpenCall, string>();
   const seeds = new Map<number, number>();
+  const lost: Record<string, number> = {};
+  const lose = (why: string, tokens: number): void => {
+    if (tokens > 0) lost[why] = (lost[why] ?? 0) + tokens;
+  };
   const refusals = createRefusals(options.refusalLimit);
   let asked = 0;
   let limit: RecordedSession["limit"];
@@ -174,6 +182,7 @@ export function createSession(options: SessionOptions): RecordedSession {
     ...refusals,
     options,
     calls,
+    lost,
     get limit() {
       return limit;
     },
@@ -224,9 +233,23 @@ export function createSession(options: SessionOptions): RecordedSession {
           { tokenizer, form, tools: tools !== undefined, stop, prompt: prompt.ids },
           hear,
         );
-      const drawn = await sampler.sample(ask, signal, draft?.add);
+      const started = performance.now();
+      let count = 0;
+      const heard = (more: readonly number[]): void => {
+        count += more.length;
+        draft?.add(more);
+      };
+      const isHeard = draft !== undefined || signal !== undefined;
+      const drawn = await sampler
+        .sample(ask, signal, isHeard ? heard : undefined)
+        .catch((error: unknown) => {
+          lose("cancelled", count);
+          throw error;
+        });
+      if (ended) lose("too late", drawn.tokens.length);
       if (ended) throw new SessionError("the session ended while the model was answering");
       const { sample, text, stopText } = cutAtStop(tokenizer, drawn, stop);
+      lose("after a stop text", drawn.tokens.length - sample.tokens.length);
       const answer = {
         ...answerOf(text, sample, { prompt, tools, form, index }),
         ...(stopText !== undefined && { stopText }),
@@ -234,6 +257,7 @@ export function createSession(options: SessionOptions): RecordedSession {
       const call: OpenCall = {
         ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, answer },
         ...{ response: text, replies: [], sequence: prompt },
+        seconds: Math.round(performance.now() - started) / 1000,
       };
       call.sequence = answeredSequence(call);
       calls.push(call);

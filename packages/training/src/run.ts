@@ -1,4 +1,5 @@
 /** A training run from its configuration to its run folder: warm start, RL, evaluation. */
+import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { join } from "node:path";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
@@ -314,8 +315,19 @@ async function warmStart(
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
 }
 
-/** What the best checkpoint is chosen by. */
-function successOf(evaluation: MetricsLine): { readonly success?: number } {
+/**
+ * What the best checkpoint is chosen by. An agent's run reports the last of its splits, so its best
+ * checkpoint is chosen by the first, and by none if there is no other: the newest ones are kept.
+ */
+function successOf(
+  evaluation: MetricsLine,
+  { environment }: Pick<Setup, "environment">,
+  { splits }: TrainConfig["evaluation"],
+): { readonly success?: number } {
+  if (isAgentEnvironment(environment)) {
+    const success = splits.length > 1 ? evaluation[`eval.${splits[0]}.success`] : undefined;
+    return success === undefined ? {} : { success };
+  }
   const headline = evaluationHeadline(evaluation);
   return headline === undefined ? {} : { success: headline.success };
 }
@@ -341,7 +353,8 @@ async function finishUpdate(
       optimizerSteps,
       ...(done.isAhead && { ahead: true as const }),
       // What a server keeps is not ours to keep longer.
-      ...((config.engine.address === "embedded" || config.engine.copy) && successOf(evaluation)),
+      ...((config.engine.address === "embedded" || config.engine.copy) &&
+        successOf(evaluation, setup, config.evaluation)),
     };
     const parts = [setup.engine, setup.critic, setup.tokenizer];
     await checkpointRun(running.run, state, parts, config.keep);

@@ -32,6 +32,15 @@ export interface Step {
   readonly strayed?: true;
   /** Token ids with spans and log-probabilities, if the policy is our own model. */
   readonly sequence?: Sequence;
+  /** An agent's tool calls, with what came back for each. */
+  readonly calls?: readonly {
+    readonly tool: string;
+    /** As JSON text. */
+    readonly arguments: string;
+    readonly result?: string;
+  }[];
+  /** How long an agent waited for the response. */
+  readonly seconds?: number;
 }
 
 /**
@@ -67,6 +76,13 @@ export interface Episode {
   readonly success: boolean;
   readonly score?: number;
   readonly stop: StopReason;
+  /** An agent's task as its program has it, and what the program returned. */
+  readonly given?: unknown;
+  readonly result?: unknown;
+  /** Why the return is what it is, in the words of an agent's reward. */
+  readonly why?: string;
+  /** Tokens that were sampled for an agent and are in none of its steps, by the reason. */
+  readonly untrained?: Readonly<Record<string, number>>;
   /** The error, if `stop` is `broken`, or if an agent ended with one that the model's output caused. */
   readonly error?: string;
 }

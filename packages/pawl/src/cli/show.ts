@@ -6,6 +6,7 @@ import { lostEpisodes, lostMetrics, unreadableCheckpoints } from "@pawl/core/run
 import { openRun, type RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { promptText } from "@pawl/core/text/prompt.js";
 import { z } from "zod";
+import { exactly } from "../exports/spoken.js";
 import type { Colours } from "./colours.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { tallyTable } from "./evaluation-table.js";
@@ -36,6 +37,7 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
   const lines = [
     `${bold(`episode ${episode.group}.${episode.attempt}`)}  ${episode.task.type} ${episode.task.id}  ${dim(`policy ${episode.policy}, seed ${episode.seed}`)}`,
     `${dim("goal")}  ${bold(episode.goal)}`,
+    ...(episode.given === undefined ? [] : [`${dim("task")}  ${valueText(episode.given)}`]),
     // An agent sees what its program shows the model.
     ...(episode.firstObservation === ""
       ? []
@@ -44,11 +46,13 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
   for (const [index, step] of episode.steps.entries()) {
     if (options.full) lines.push(dim(indent(`      ${promptText(step.prompt)}`)));
     lines.push(
-      `${dim(String(index + 1).padStart(4))}  ${cyan(`> ${step.action}`)}${remarks(step, colors)}`,
+      `${dim(String(index + 1).padStart(4))}  ${cyan(`> ${step.action}`)}${remarks(step, colors)}${dim(costOf(step))}`,
     );
     if (options.full) lines.push(dim(`      ${indent(step.response.trim())}`));
     lines.push(`      ${indent(step.observation)}`);
   }
+  if (episode.result !== undefined)
+    lines.push(`${dim("returned")}  ${indent(valueText(episode.result))}`);
   const why = {
     done: episode.error === undefined ? "" : `: ${episode.error}`,
     "step-limit": " at the step limit",
@@ -60,7 +64,57 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
     paint(bold(`${outcome(episode)}${why[episode.stop]}`)) +
       dim(`  after ${episode.steps.length} steps, return ${episode.return}`),
   );
+  if (episode.why !== undefined) lines.push(`${dim("why")}  ${indent(episode.why)}`);
+  const tokens = createTokenCount();
+  tokens.add(recorded);
+  const sampled = tokens.text();
+  if (sampled !== undefined) lines.push(`${dim("tokens")}  ${sampled}`);
   return lines;
+}
+
+const valueText = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value);
+
+/** What an agent's call cost. */
+function costOf({ seconds, sequence }: Step): string {
+  if (seconds === undefined || sequence === undefined) return "";
+  const lengthOf = (kind: string) =>
+    sequence.spans.reduce((sum, one) => sum + (one.kind === kind ? one.end - one.start : 0), 0);
+  return `  (${lengthOf("prompt")} tokens read, ${lengthOf("action")} written, ${seconds.toFixed(1)} s)`;
+}
+
+/** The tokens that were sampled for agents, and those that nothing is learnt from. */
+function createTokenCount() {
+  let isAgent = false;
+  let sampled = 0;
+  let sequences = 0;
+  const untrained = new Map<string, number>();
+  const leave = (why: string, tokens: number): void => {
+    sampled += tokens;
+    untrained.set(why, (untrained.get(why) ?? 0) + tokens);
+  };
+  return {
+    add({ steps, untrained: left = {}, given, stop }: Episode): void {
+      isAgent ||= given !== undefined;
+      for (const [why, tokens] of Object.entries(left)) leave(why, tokens);
+      let before: Step | undefined;
+      for (const step of steps) {
+        const tokens = (step.sequence?.spans ?? [])
+          .filter(({ kind }) => kind === "action")
+          .reduce((sum, { start, end }) => sum + end - start, 0);
+        if (stop === "broken") leave("in broken episodes", tokens);
+        else sampled += tokens;
+        if (before === undefined || !exactly(before, step)) sequences++;
+        before = step;
+      }
+    },
+    text(): string | undefined {
+      if (!isAgent || sampled === 0) return undefined;
+      const left = [...untrained.values()].reduce((sum, tokens) => sum + tokens, 0);
+      const why = [...untrained].map(([reason, tokens]) => `${tokens} ${reason}`).join(", ");
+      return `${sampled} sampled in ${sequences} sequences, ${percent(1 - left / sampled)} to be trained${why === "" ? "" : ` (not: ${why})`}`;
+    },
+  };
 }
 
 function plainStrings<T>(value: T): T {
@@ -129,10 +183,12 @@ async function showRun(
   const { bold, dim } = io.colors;
   const { manifest } = run;
   const tally = createTally();
+  const tokens = createTokenCount();
   // One pass that keeps no episode: a long run does not fit into memory.
   const lines: { readonly group: number; readonly attempt: number; readonly line: string }[] = [];
   for (const episode of run.episodes()) {
     tally.add(episode);
+    tokens.add(episode);
     const { group, attempt } = episode;
     lines.push({ group, attempt, line: episodeLine(episode, io.colors) });
   }
@@ -160,6 +216,8 @@ async function showRun(
     print(io, io.colors.yellow(`stopped by the alarm ${stoppedBy.alarm}: ${stoppedBy.text}`));
   print(io);
   for (const line of tallyTable(tally)) print(io, line);
+  const sampled = tokens.text();
+  if (sampled !== undefined) print(io, `tokens       ${sampled}`);
   print(io);
   const listed = options.all ? lines : lines.slice(0, LISTED);
   for (const { line } of listed) print(io, line);

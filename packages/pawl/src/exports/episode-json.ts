@@ -18,6 +18,9 @@ interface StepJson {
   readonly valid: boolean;
   /** The policy was made to act at random here. */
   readonly strayed: boolean;
+  /** An agent's tool calls, and how long it waited. */
+  readonly calls?: Episode["steps"][number]["calls"];
+  readonly seconds?: number;
 }
 
 /** One episode. */
@@ -38,6 +41,10 @@ export interface EpisodeJson {
   readonly score?: number;
   readonly stop: string;
   readonly error?: string;
+  /** An agent's task and what it returned, as JSON, and why its reward is what it is. */
+  readonly given?: string;
+  readonly result?: string;
+  readonly why?: string;
   readonly rewards: readonly number[];
   readonly messages: readonly MessageJson[];
   readonly tools?: readonly unknown[];
@@ -63,6 +70,9 @@ export function episodeJson(episode: Episode, source: Source): EpisodeJson {
     score,
     stop,
     error,
+    given: jsonOf(episode.given),
+    result: jsonOf(episode.result),
+    why: episode.why,
     rewards: episode.steps.map(({ reward }) => reward),
     messages: spoken.flatMap(({ messages }) => messages.map(messageJson)),
     tools: tools?.map(toolJson),
@@ -75,10 +85,15 @@ export function episodeJson(episode: Episode, source: Source): EpisodeJson {
       well_formed: step.wellFormed,
       valid: step.valid,
       strayed: step.strayed === true,
+      calls: step.calls,
+      seconds: step.seconds,
     })),
     sequences: tokenSequences(episode),
   };
 }
+
+const jsonOf = (value: unknown): string | undefined =>
+  value === undefined ? undefined : JSON.stringify(value);
 
 /** Token ids with what was sampled among them. */
 interface TokenSequence {

@@ -97,7 +97,7 @@ function sampleOf(episode: Episode, epoch: number) {
       ? {}
       : {
           success: { value: success ? 1 : 0, explanation: `ended by: ${stop}` },
-          return: { value: episode.return },
+          return: { value: episode.return, explanation: episode.why },
           score: score === undefined ? undefined : { value: score },
         },
     metadata: {
@@ -108,6 +108,8 @@ function sampleOf(episode: Episode, epoch: number) {
       seed: episode.seed,
       stop,
       rewards: steps.map(({ reward }) => reward),
+      given: episode.given,
+      result: episode.result,
     },
     store: {},
     events: [],

@@ -76,7 +76,7 @@ const FIELDS: readonly (readonly Element[])[] = [
   [number("return", "DOUBLE")],
   [number("success", "BOOLEAN")],
   [number("score", "DOUBLE")],
-  ...["stop", "error"].map((name) => [text(name)]),
+  ...["stop", "error", "given", "result", "why"].map((name) => [text(name)]),
   list("rewards", [number("element", "DOUBLE")]),
   list(
     "messages",
@@ -101,6 +101,8 @@ const FIELDS: readonly (readonly Element[])[] = [
       ...["prompt", "response", "action", "observation"].map((name) => [text(name)]),
       [number("reward", "DOUBLE")],
       ...["well_formed", "valid", "strayed"].map((name) => [number(name, "BOOLEAN")]),
+      list("calls", group("element", [[text("tool")], [text("arguments")], [text("result")]])),
+      [number("seconds", "DOUBLE")],
     ]),
   ),
   list(

@@ -117,6 +117,13 @@ export interface StepView extends ExchangeView {
   }[];
   readonly promptPieces: number;
   readonly temperature?: number;
+  /** An agent's tool calls, and how long it waited for the response. */
+  readonly calls: readonly {
+    readonly tool: string;
+    readonly arguments: CutText;
+    readonly result: CutText | null;
+  }[];
+  readonly seconds: number | null;
   /** The tokens written and observed at this step. */
   readonly tokens: readonly TokenView[];
 }
@@ -127,6 +134,10 @@ export interface EpisodeView {
   readonly goal: CutText;
   readonly firstObservation: CutText;
   readonly error: CutText | null;
+  /** An agent's task and what it returned, as JSON, and why its reward is what it is. */
+  readonly given: CutText | null;
+  readonly result: CutText | null;
+  readonly why: CutText | null;
   readonly seed: number;
   readonly update: number | null;
   readonly steps: readonly StepView[];

@@ -124,6 +124,7 @@ export async function viewEpisode(
     goal: cutText(episode.goal),
     firstObservation: cutText(episode.firstObservation),
     error: episode.error === undefined ? null : cutText(episode.error),
+    ...agentTexts(episode),
     seed: episode.seed,
     update,
     steps: episode.steps.map((step, i) => ({
@@ -136,6 +137,20 @@ export async function viewEpisode(
     critic,
     notes,
   };
+}
+
+/** What an agent was given and returned, and why that was worth what it was. */
+function agentTexts(episode: Episode): Pick<EpisodeView, "given" | "result" | "why"> {
+  const shown = (field: "given" | "result" | "why"): CutText | null => {
+    const text = agentText(episode, field);
+    return text === undefined ? null : cutText(text);
+  };
+  return { given: shown("given"), result: shown("result"), why: shown("why") };
+}
+
+function agentText(episode: Episode, field: "given" | "result" | "why"): string | undefined {
+  const value = episode[field];
+  return value === undefined || typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** What the attempts of an episode's group did. */
@@ -175,8 +190,20 @@ export async function moreText(
   const episode = await readEpisodeById(folder, index, id);
   const source: Readonly<Record<string, unknown>> | undefined =
     step < 0
-      ? { goal: episode.goal, firstObservation: episode.firstObservation, error: episode.error }
-      : { ...episode.steps[step], ...promptPiece(episode.steps[step], field) };
+      ? {
+          ...{
+            goal: episode.goal,
+            firstObservation: episode.firstObservation,
+            error: episode.error,
+          },
+          ...{ given: agentText(episode, "given"), result: agentText(episode, "result") },
+          why: episode.why,
+        }
+      : {
+          ...episode.steps[step],
+          ...promptPiece(episode.steps[step], field),
+          ...callText(episode.steps[step], field),
+        };
   const text = source?.[field];
   if (typeof text !== "string") throw new HttpError(404, "there is no such text in this episode");
   return { text: cutText(text.slice(from), MORE).text, length: text.length };
@@ -187,6 +214,13 @@ function promptPiece(step: Step | undefined, field: string): Readonly<Record<str
   const number = /^prompt\.(\d+)$/.exec(field)?.[1];
   const piece = number === undefined ? undefined : step?.prompt[Number(number)];
   return piece === undefined ? {} : { [field]: piece.text };
+}
+
+/** `calls.1.result` is what came back for the second call. */
+function callText(step: Step | undefined, field: string): Readonly<Record<string, unknown>> {
+  const [, number, part] = /^calls\.(\d+)\.(arguments|result)$/.exec(field) ?? [];
+  if (number === undefined) return {};
+  return { [field]: step?.calls?.[Number(number)]?.[part as "arguments" | "result"] };
 }
 
 const tokenizers = new Map<string, Promise<Tokenizer>>();
@@ -322,6 +356,12 @@ function viewStep(
     ...(typeof advantage === "number" && { advantage }),
     ...(sequence?.temperature !== undefined && { temperature: sequence.temperature }),
     tokens: sequence === undefined ? [] : tokensOf(sequence, tokenizer),
+    calls: (step.calls ?? []).map(({ tool, arguments: values, result }) => ({
+      tool,
+      arguments: cutText(values, 1000),
+      result: result === undefined ? null : cutText(result, 1000),
+    })),
+    seconds: step.seconds ?? null,
   };
 }
 
