@@ -19,9 +19,10 @@ const manifests = new Map(
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   text: [],
   config: ["text"],
+  constraint: ["text"],
   objectives: [],
   envs: ["text"],
-  engine: ["objectives", "text"],
+  engine: ["constraint", "objectives", "text"],
   rollout: ["config", "engine", "envs", "text"],
   runs: ["rollout"],
   alarms: ["config", "runs"],

@@ -1,4 +1,5 @@
 /** Which samples a replica draws together: batches, and the KV caches they can continue in. */
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import type { SampleRequest } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import type { BatchRow } from "./batch-row.js";
@@ -21,6 +22,8 @@ export interface SampleTask {
   readonly prefix?: { readonly handle: number; readonly tokens: number } | undefined;
   /** Handle under which to cache the row, for a prompt that continues it. */
   readonly cacheAs?: number | undefined;
+  /** What the model's tokens stand for, if the request is held to something. */
+  readonly vocabulary?: Vocabulary | undefined;
 }
 
 /** The rows of a task. */

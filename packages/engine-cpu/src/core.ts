@@ -3,7 +3,13 @@ import { existsSync } from "node:fs";
 import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Capabilities, type Engine, EngineError } from "@pawl/core/engine/engine.js";
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
+import {
+  type Capabilities,
+  type Engine,
+  EngineError,
+  type SampleRequest,
+} from "@pawl/core/engine/engine.js";
 import { readAdapter, writeAdapter } from "@pawl/models/weights/adapter.js";
 import {
   OPTIMIZER_FILE,
@@ -49,7 +55,11 @@ export interface EmbeddedOptions {
 }
 
 /** An engine whose capabilities can change with the checkpoint it loads. */
-export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities };
+export type Core = Omit<Engine, "capabilities" | "useVocabulary"> & {
+  capabilities(): Capabilities;
+  /** Told before the first constraint. */
+  useVocabulary(vocabulary: Vocabulary): Promise<void>;
+};
 
 /** Other files that belong to a checkpoint: they are copied along. */
 const COMPANIONS = [
@@ -96,12 +106,14 @@ interface Making {
   readonly valueHead: boolean;
   readonly seed: number;
   readonly lora: LoraOptions | undefined;
+  /** The vocabulary that constraints need, once it was told. */
+  readonly words: { vocabulary?: Vocabulary };
 }
 
 /** Creates the model and returns its operations. */
 export async function createCore(options: EmbeddedOptions, threads: number): Promise<Core> {
   const { valueHead = false, seed = 0, lora } = options;
-  const making = { threads, valueHead, seed, lora };
+  const making: Making = { threads, valueHead, seed, lora, words: {} };
   let model = await firstModel(options.model, making);
   let snapshots = 0;
   let loads = 0;
@@ -118,7 +130,11 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       discardGradients: true,
       temperatures: true,
       actor: "in turns",
+      constraints: true,
     }),
+    useVocabulary: async (vocabulary) => {
+      making.words.vocabulary = vocabulary;
+    },
     sample: async (requests, { weights = "policy" } = {}, onDrawn) => {
       const router = weights === "policy" ? model.router : model.actor;
       if (router === undefined)
@@ -150,7 +166,12 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       const { config, graphs, weights } = model;
       const taken = weights.snapshot(snapshots);
       // Its prefix cache is its own: what happens meanwhile to the policy's changes nothing.
-      model.actor = createRouter(config, graphs.replicas, () => weights.frozen("actor", taken));
+      model.actor = createRouter(
+        config,
+        graphs.replicas,
+        () => weights.frozen("actor", taken),
+        vocabularyFor(making),
+      );
     },
     save: (folder, { optimizer = true, merged = false } = {}) => {
       // A run that resumes from here has an empty prefix cache, and prefilling rounds differently
@@ -246,14 +267,30 @@ function assemble(
     learner: createWeightLearner({
       ...{ config, lora, weights, moments, ...graphs },
       sharesPrefixes: 4 * parameterCount({ trained, base }) > SHARES_FROM_BYTES,
+      vocabulary: () => requireVocabulary(making),
     }),
-    router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
+    router: createRouter(
+      config,
+      replicas,
+      () => weights.policy(moments.optimSteps),
+      vocabularyFor(making),
+    ),
     folder,
     reference: undefined,
     actor: undefined,
     sharedBase: undefined,
   };
 }
+
+function requireVocabulary({ words: { vocabulary } }: Making): Vocabulary {
+  if (vocabulary !== undefined) return vocabulary;
+  throw new EngineError(
+    "a constraint was given, but the engine does not know what its tokens stand for; call useVocabulary first",
+  );
+}
+
+const vocabularyFor = (making: Making) => (request: SampleRequest) =>
+  request.constraint && requireVocabulary(making);
 
 function createGraphs(
   config: ModelConfig,

@@ -1,5 +1,6 @@
 /** The embedded engine as callers see it: an `Engine` that works in a worker thread. */
 import { availableParallelism } from "node:os";
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import type {
   Capabilities,
   Drawn,
@@ -28,6 +29,15 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     return answer.value;
   };
   const typed = <T>(method: keyof Core, ...args: readonly unknown[]) => called<T>(method, args);
+  let vocabulary: (() => Vocabulary) | undefined;
+  /** Tells the engine the vocabulary, if it was not told and something is held to a constraint. */
+  const tell = async (isNeeded: boolean) => {
+    if (!isNeeded || vocabulary === undefined) return;
+    const told = typed("useVocabulary", vocabulary());
+    vocabulary = undefined;
+    await told;
+  };
+  const isConstrained = ({ constraints }: TargetSequence) => constraints !== undefined;
   try {
     await typed("capabilities");
   } catch (error) {
@@ -38,12 +48,20 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     get capabilities() {
       return capabilities!;
     },
-    sample: (requests, options, onDrawn) =>
-      called("sample", [requests.map(plainRequest), options, onDrawn !== undefined], (drawn) =>
-        onDrawn?.(drawn as Drawn),
-      ),
-    forward: (sequences, options) => typed("forward", sequences.map(plainSequence), options),
-    forwardBackward: (sequences, objective, onTokens) => {
+    sample: async (requests, options, onDrawn) => {
+      await tell(requests.some(({ constraint }) => constraint !== undefined));
+      return called(
+        "sample",
+        [requests.map(plainRequest), options, onDrawn !== undefined],
+        (drawn) => onDrawn?.(drawn as Drawn),
+      );
+    },
+    forward: async (sequences, options) => {
+      await tell(sequences.some(isConstrained));
+      return typed("forward", sequences.map(plainSequence), options);
+    },
+    forwardBackward: async (sequences, objective, onTokens) => {
+      await tell(sequences.some(isConstrained));
       const plain = sequences.map((sequence) => ({
         ...plainSequence(sequence),
         inputs: Object.fromEntries(
@@ -58,6 +76,9 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     snapshotActor: () => typed("snapshotActor"),
     save: (folder, options) => typed("save", folder, options),
     load: (folder) => typed("load", folder),
+    useVocabulary: (known) => {
+      vocabulary = known;
+    },
     dispose: async () => {
       if (caller.ended) return;
       await typed("dispose");
@@ -71,8 +92,10 @@ function numbers(values: ArrayLike<number>): Float64Array {
   return Float64Array.from(values);
 }
 
-function plainSequence({ ids, targets, temperatures }: TargetSequence): TargetSequence {
+function plainSequence(sequence: TargetSequence): TargetSequence {
+  const { ids, targets, temperatures, constraints } = sequence;
   return {
+    ...(constraints && { constraints }),
     ids: numbers(ids),
     targets: targets && numbers(targets),
     temperatures: temperatures && numbers(temperatures),

@@ -9,6 +9,7 @@ import { cast, concat, elementwise, matMul, softmax, splitInto, withNumber } fro
 import { reshape, selectRows, transpose } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import {
+  allowedTokens,
   cacheNames,
   declareContext,
   distribution,
@@ -26,7 +27,11 @@ import {
 } from "./transformer.js";
 
 /** Reads the new tokens of every row and returns the next-token distribution of each. */
-export function extendProgram(config: ModelConfig, stored?: StoredWeights): Program {
+export function extendProgram(
+  config: ModelConfig,
+  masked: boolean,
+  stored?: StoredWeights,
+): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
   const ids = addInput(graph, "ids", "int32", ["tokens"]);
@@ -53,7 +58,9 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
     x = finishLayer(context, index, x, attended);
   }
   const ends = finish(context, selectRows(x, cast(lastTokens, "int64")));
-  for (const [name, tensor] of distribution(context, ends, inverse)) results.set(name, tensor);
+  const allowed = allowedTokens(graph, config, "rows", masked);
+  for (const [name, tensor] of distribution(context, ends, inverse, allowed))
+    results.set(name, tensor);
   return finishProgram(graph, results);
 }
 

@@ -17,11 +17,20 @@
  *    space is short, or until the weights change.
  */
 
+import { keptMasks, type TokenMasks } from "@pawl/core/constraint/token-masks.js";
 import type { Drawn, Sample } from "@pawl/core/engine/engine.js";
+import type { Constraint } from "@pawl/core/text/constraint.js";
 import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "@pawl/models/model-memory.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
-import { type BatchRow, drawToken, positionOf, startRow, toSample } from "./batch-row.js";
+import {
+  allowedFeed,
+  type BatchRow,
+  drawToken,
+  positionOf,
+  startRow,
+  toSample,
+} from "./batch-row.js";
 import {
   type Batch,
   formBatches,
@@ -43,13 +52,14 @@ import {
   type CompiledModel,
   type Distribution,
   distributionOf,
+  type FirstTokens,
   inverseTemperature,
   type Prefilled,
   prefillPrompts,
   prefillSuffixes,
 } from "./prefill.js";
 import { createPrefixCache } from "./prefix-cache.js";
-import { decodeProgram, prefillProgram } from "./sampling-graphs.js";
+import { ALLOWED, decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
@@ -90,18 +100,30 @@ export function createGenerator(
 ): Generator {
   const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
   const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
+  // Once something was held to a constraint, all graphs ask what is allowed: two kinds of them would
+  // hold the weights twice.
+  let masked = false;
+  let masksOf: { readonly key: string; of(constraint: Constraint): TokenMasks } | undefined;
+  const masksFor = ({ request: { constraint }, vocabulary }: SampleTask) => {
+    if (constraint === undefined || vocabulary === undefined) return undefined;
+    if (masksOf?.key !== vocabulary.key)
+      masksOf = { key: vocabulary.key, of: keptMasks(vocabulary, config.vocabularySize) };
+    return masksOf.of(constraint);
+  };
   const compiledWith = ({ name: whose, arrays, version }: WeightSet): CompiledModel => {
     const bytes = specs.reduce((sum, { name }) => sum + arrays.get(name)!.byteLength, 0);
     return {
       config,
+      masked,
       compile: async (name) => {
         if (bytes <= (name === "decode" ? maxStoredDecodeBytes : maxStoredBytes))
-          return sessions.get(`${whose} ${name}`, () => programs[name](config, arrays), {
-            version,
+          return sessions.get(`${whose} ${name}`, () => programs[name](config, masked, arrays), {
+            version: 2 * version + (masked ? 1 : 0),
           });
         const inputs = specs.map((spec) => [spec.name, floats(arrays.get(spec.name)!, spec.shape)]);
         const weights: Feeds = Object.fromEntries(inputs);
-        const { run } = await sessions.get(name, () => programs[name](config));
+        const key = masked ? `masked ${name}` : name;
+        const { run } = await sessions.get(key, () => programs[name](config, masked));
         return { run: (feeds, into) => run({ ...weights, ...feeds }, into) };
       },
     };
@@ -118,8 +140,10 @@ export function createGenerator(
     sample: async (tasks, weights, onDrawn) => {
       evictOlder(weights.version);
       const groups = tasks.map((task): RowGroup => {
+        const masks = masksFor(task);
+        if (masks !== undefined) masked = true;
         const rows = Array.from({ length: task.count }, (_, i) =>
-          startRow(task.request, task.first + i),
+          startRow(task.request, task.first + i, masks),
         );
         const row = task.prefix && prefixes.take(task.prefix.handle);
         return { task, rows, prefix: row && { ...row, tokens: task.prefix!.tokens } };
@@ -191,6 +215,7 @@ async function sampleBatch(
     const rows = grid.flatMap((group) => group.rows);
     const results = await decode.run({
       ...gridFeeds(grid, rows),
+      ...(model.masked && { [ALLOWED]: allowedFeed(rows, config.vocabularySize) }),
       ...cache.feeds(),
       ...rotaryTables(config, 1 + Math.max(...rows.map(positionOf))),
     });
@@ -214,13 +239,18 @@ async function prefillBatch(
 ): Promise<Prefilled & { readonly home: KvCache }> {
   const { config } = model;
   const requests = groups.map(({ task }) => task.request);
+  const first: FirstTokens = (from, to) =>
+    allowedFeed(
+      Array.from({ length: to - from }, (_, i) => groups[from + i]?.rows[0]),
+      config.vocabularySize,
+    );
   const capacity = Math.max(...groups.map(tokensNeeded)) + SPARE_TOKENS;
   const prefixes = groups.flatMap((group) => group.prefix ?? []);
   if (prefixes.length > 0) {
     const home = kv ?? copyRows(config, prefixes, capacity);
-    return { ...(await prefillSuffixes(model, requests, home)), home };
+    return { ...(await prefillSuffixes(model, requests, home, first)), home };
   }
-  const read = await prefillPrompts(model, requests);
+  const read = await prefillPrompts(model, requests, first);
   if (groups.every(({ task }) => task.cacheAs === undefined)) return { ...read, home: read.kv };
   const rows = Array.from(read.kv.tokens, (tokens, row) => ({ kv: read.kv, row, tokens }));
   return { ...read, home: copyRows(config, rows, capacity) };

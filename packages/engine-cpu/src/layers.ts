@@ -235,9 +235,13 @@ export function predict(
   hidden: Tensor,
   weight: Tensor,
   ids: Tensor,
-  options: { readonly entropy: boolean },
+  options: { readonly entropy: boolean; readonly allowed?: Tensor | undefined },
 ): Predictions {
-  const logits = fusedMatMul(hidden, weight, { transB: true });
+  const all = fusedMatMul(hidden, weight, { transB: true });
+  const { allowed } = options;
+  // What is not allowed has no probability, and so no gradient.
+  const logits =
+    allowed === undefined ? all : where(allowed, all, floatVector(all.graph, [MASKED]));
   const probabilities = softmax(logits);
   const logSum = logSumExp(logits, probabilities);
   const chosen = emit({

@@ -1,5 +1,8 @@
 /** Scoring and learning: packs sequences, runs the graphs, accumulates gradients, applies them. */
 
+import { targetMasks } from "@pawl/core/constraint/target-masks.js";
+import { keptMasks } from "@pawl/core/constraint/token-masks.js";
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { checkAdamParams, checkInputs, checkSequences } from "@pawl/core/engine/checks.js";
 import {
   type AdamParams,
@@ -26,6 +29,7 @@ import {
   gatherTargets,
   inverseTemperatures,
   layOut,
+  maskFeeds,
   type PackedMicroBatch,
   packedFeeds,
   scatterTargets,
@@ -37,6 +41,8 @@ import {
   INVERSE_TEMPERATURES,
   inputName,
   involvedWeights,
+  MASK_NUMBERS,
+  MASKS,
   metricName,
   type Program,
   trainingProgram,
@@ -112,7 +118,14 @@ export interface LearnerStart {
   readonly sharesPrefixes?: boolean;
   /** Programs by their keys; a learner of the same configuration may have built some. Default: none. */
   readonly programs?: Map<string, Program>;
+  /** What the model's tokens stand for; asked for when there is a constraint. */
+  readonly vocabulary?: () => Vocabulary;
 }
+
+/** The masks of a sequence's tokens, by their places. */
+type MasksOf = (sequence: number) => ReadonlyMap<number, Uint8Array>;
+
+const NO_MASKS: ReadonlyMap<number, Uint8Array> = new Map();
 
 /** A learner over these weights and this optimiser state. */
 export function createWeightLearner(start: LearnerStart): WeightLearner {
@@ -146,15 +159,33 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
       ? [packPrefixes(sequences, { ...packing, mostTargets })]
       : packSequences(sequences.map(computedLength), { ...packing, replicas: replicas.length });
   /** What a micro-batch's graph is built for, and its inputs besides those of the objective. */
-  const shapeOf = (sequences: readonly TargetSequence[], packed: PackedMicroBatch) => {
+  const shapeOf = (
+    sequences: readonly TargetSequence[],
+    masksOf: MasksOf,
+    packed: PackedMicroBatch,
+  ) => {
     const inverses = inverseTemperatures(packed, sequences);
     const tempered = inverses !== undefined;
+    const masks = maskFeeds(packed, masksOf, config.vocabularySize);
+    const masked = masks !== undefined;
     const shape = packed.shared
-      ? { blocks: 1, tempered, shared: true }
-      : { blocks: attentionBlocks(packed.length), tempered };
+      ? { blocks: 1, tempered, masked, shared: true }
+      : { blocks: attentionBlocks(packed.length), tempered, masked };
     const feeds = packedFeeds(packed, config);
     if (inverses !== undefined) feeds[INVERSE_TEMPERATURES] = columnFeed(inverses);
+    if (masks !== undefined) {
+      feeds[MASKS] = masks.table;
+      feeds[MASK_NUMBERS] = masks.numbers;
+    }
     return { shape, feeds };
+  };
+  let masks: ReturnType<typeof keptMasks> | undefined;
+  /** The masks of each sequence's tokens. */
+  const masksOfAll = (sequences: readonly TargetSequence[]): MasksOf => {
+    if (sequences.every(({ constraints }) => constraints === undefined)) return () => NO_MASKS;
+    masks ??= keptMasks(start.vocabulary!(), config.vocabularySize);
+    const found = sequences.map((sequence) => targetMasks(sequence, masks!));
+    return (sequence) => found[sequence]!;
   };
   /**
    * Computes all sequences, split into micro-batches among the replicas; returns micro-batches with
@@ -213,12 +244,13 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
         .map(({ name }) => name)
         .filter((name) => values || name !== VALUE_HEAD);
       const zeros = () => sequences.map(({ ids }) => new Float32Array(ids.length));
+      const masksOf = masksOfAll(sequences);
       const scored = new Map(quantities.map((quantity) => [quantity, zeros()]));
       const { microBatches } = await runMicroBatches(
         sequences,
         { weights, weightNames, trained: [] },
         (packed) => {
-          const { shape, feeds } = shapeOf(sequences, packed);
+          const { shape, feeds } = shapeOf(sequences, masksOf, packed);
           const key = `forward ${JSON.stringify(shape)} ${quantities}`;
           const program = programOf(key, () => forwardProgram(config, quantities, shape));
           return { key, program, feeds };
@@ -245,11 +277,12 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
+      const masksOf = masksOfAll(sequences);
       const { microBatches, gradients: sums } = await runMicroBatches(
         sequences,
         { weights, weightNames, trained },
         (packed) => {
-          const { shape, feeds } = shapeOf(sequences, packed);
+          const { shape, feeds } = shapeOf(sequences, masksOf, packed);
           const key = `train ${JSON.stringify(shape)} ${JSON.stringify(objective)}`;
           const program = programOf(key, () => trainingProgram(config, objective, shape, lora));
           for (const name of inputs)

@@ -5,7 +5,7 @@
 import type { TargetSequence } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import type { MicroBatch, SharedPrefixes } from "./packing.js";
-import { type Feed, type Feeds, floats, integers } from "./sessions.js";
+import { type Feed, type Feeds, flags, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
 /** A micro-batch that is ready to compute. */
@@ -102,6 +102,30 @@ export function inverseTemperatures(
     (token, slot) => 1 / (sequences[sequenceOf[slot]!]!.temperatures?.[token] ?? 1),
   );
   return inverses.every((inverse) => inverse === 1) ? undefined : inverses;
+}
+
+/** The masks of targets, each once, and the number of each target's; undefined if there is none. */
+export function maskFeeds(
+  { sequenceOf, tokenOf }: PackedMicroBatch,
+  masksOf: (sequence: number) => ReadonlyMap<number, Uint8Array>,
+  vocabularySize: number,
+): { readonly table: Feed; readonly numbers: Feed } | undefined {
+  // Number 0 allows everything.
+  const distinct = new Map<Uint8Array, number>();
+  const numbers = Int32Array.from(tokenOf, (token, slot) => {
+    const mask = masksOf(sequenceOf[slot]!).get(token);
+    if (mask === undefined) return 0;
+    const number = distinct.get(mask) ?? distinct.size + 1;
+    distinct.set(mask, number);
+    return number;
+  });
+  if (distinct.size === 0) return undefined;
+  const table = new Uint8Array((distinct.size + 1) * vocabularySize).fill(1, 0, vocabularySize);
+  for (const [mask, number] of distinct) table.set(mask, number * vocabularySize);
+  return {
+    table: flags(table, [distinct.size + 1, vocabularySize]),
+    numbers: integers(numbers, [numbers.length]),
+  };
 }
 
 /** The tokens of a micro-batch as graph inputs. */

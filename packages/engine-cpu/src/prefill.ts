@@ -4,8 +4,8 @@ import { type ModelConfig, windowsOf } from "@pawl/models/weights/model-config.j
 import { maskBehind } from "./decode-cache.js";
 import { PAST_POSITIONS } from "./extend-graph.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
-import { cacheNames, layersOf } from "./sampling-graphs.js";
-import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
+import { ALLOWED, cacheNames, layersOf } from "./sampling-graphs.js";
+import { type Compiled, type Feed, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
 /** Prompt tokens prefilled at a time: few enough to stay in cache. */
@@ -27,6 +27,8 @@ export interface Prefilled {
 /** The sampling graphs, which have the weights to run with. */
 export interface CompiledModel {
   readonly config: ModelConfig;
+  /** Whether its graphs ask which tokens are allowed. */
+  readonly masked: boolean;
   compile(program: "prefill" | "extend" | "decode"): Promise<Compiled>;
 }
 
@@ -44,10 +46,14 @@ export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
   return temperature === 0 ? 1 : 1 / temperature;
 }
 
+/** Which tokens may come first after these prompts, for graphs that ask. */
+export type FirstTokens = (from: number, to: number) => Feed;
+
 /** Prefills whole prompts. */
 export async function prefillPrompts(
-  { config, compile }: CompiledModel,
+  { config, compile, masked }: CompiledModel,
   requests: readonly SampleRequest[],
+  first: FirstTokens,
 ): Promise<Prefilled> {
   const prompts = requests.map((request) => request.prompt);
   const length = Math.max(...prompts.map((prompt) => prompt.length));
@@ -74,6 +80,7 @@ export async function prefillPrompts(
     lastTokens: integers(lastTokens, [chunks, rows]),
     lastPositions: integers(lastPositions, [chunks, rows, 1]),
     inverseTemperature: floats(inverse, [chunks * rows, 1]),
+    ...(masked && { [ALLOWED]: first(0, chunks * rows) }),
     ...rotaryTables(config, length),
   });
   const size = prompts.length * config.kvHeads * config.headSize * length;
@@ -94,6 +101,7 @@ export async function prefillSuffixes(
   model: CompiledModel,
   requests: readonly SampleRequest[],
   kv: KvCache,
+  first: FirstTokens,
 ): Promise<Prefilled> {
   const { config } = model;
   const { kvHeads, headSize, vocabularySize } = config;
@@ -109,7 +117,7 @@ export async function prefillSuffixes(
   for (let from = 0; from < rows; from += most) {
     const to = Math.min(rows, from + most);
     const length = Math.max(...suffixes.slice(from, to));
-    const results = await runExtend(model, requests.slice(from, to), kv, from, length);
+    const results = await runExtend(model, requests.slice(from, to), kv, { from, length, first });
     for (const [name, array] of Object.entries(distributionOf(results)))
       next[name as keyof typeof next].set(array, (from * array.length) / (to - from));
     for (const index of layersOf(config)) {
@@ -136,11 +144,10 @@ export async function prefillSuffixes(
 
 /** Computes the new tokens of some rows of a KV cache, starting at row `from`. */
 async function runExtend(
-  { config, compile }: CompiledModel,
+  { config, compile, masked }: CompiledModel,
   requests: readonly SampleRequest[],
   kv: KvCache,
-  from: number,
-  length: number,
+  { from, length, first }: { readonly from: number; readonly length: number; first: FirstTokens },
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const { kvHeads, headSize } = config;
   const rows = requests.length;
@@ -179,6 +186,7 @@ async function runExtend(
       ),
     }),
     inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
+    ...(masked && { [ALLOWED]: first(from, from + rows) }),
     ...rotaryTables(config, length + Math.max(...tokens)),
   });
 }

@@ -81,12 +81,17 @@ export interface MicroBatchShape {
    * Targets have inverse temperatures, as another input; without them their logits are not scaled.
    */
   readonly tempered: boolean;
+  /** Targets have masks, as two more inputs: the masks, and which of them is whose. */
+  readonly masked: boolean;
   /** Rows hold a prefix and several suffixes; they are not split into blocks. */
   readonly shared?: boolean;
 }
 
 /** Name of the targets' inverse temperatures among a graph's inputs. */
 export const INVERSE_TEMPERATURES = "inverseTemperatures";
+/** Names of the masks among a graph's inputs, and of each target's number of its mask. */
+export const MASKS = "masks";
+export const MASK_NUMBERS = "maskNumbers";
 
 /**
  * Scores the rows of a micro-batch: log-probabilities of the targets and the other requested
@@ -103,7 +108,7 @@ export function forwardProgram(
   const columns = score(
     context,
     readTokens(context, packed),
-    declareTargets(graph, packed, shape),
+    declareTargets(graph, config, packed, shape),
     quantities,
   );
   return finishProgram(graph, new Map(quantities.map((name) => [name, columns[name]!])));
@@ -130,7 +135,7 @@ export function trainingProgram(
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
   const states = readTokens(context, packed);
-  const targets = declareTargets(graph, packed, shape);
+  const targets = declareTargets(graph, config, packed, shape);
   const columns = score(context, states, targets, quantities);
   const compiled = compileObjective(objective, columns, inputs);
   const gradients = differentiate(
@@ -247,17 +252,28 @@ interface Targets {
   readonly inverseTemperatures?: Tensor;
   /** Whether predictors may repeat. */
   readonly repeated: boolean;
+  /** Masks [masks, vocabulary], and the number [targets] of each target's. */
+  readonly masks?: { readonly table: Tensor; readonly numbers: Tensor };
 }
 
 function declareTargets(
   graph: Graph,
+  { vocabularySize }: ModelConfig,
   { predictors, targets, shared: repeated }: Packed,
-  { tempered }: MicroBatchShape,
+  { tempered, masked }: MicroBatchShape,
 ): Targets {
-  const places = { predictors: cast(predictors, "int64"), ids: targets, repeated };
-  if (!tempered) return places;
-  const inverses = addInput(graph, INVERSE_TEMPERATURES, "float32", ["targets", 1]);
-  return { ...places, inverseTemperatures: inverses };
+  return {
+    ...{ predictors: cast(predictors, "int64"), ids: targets, repeated },
+    ...(tempered && {
+      inverseTemperatures: addInput(graph, INVERSE_TEMPERATURES, "float32", ["targets", 1]),
+    }),
+    ...(masked && {
+      masks: {
+        table: addInput(graph, MASKS, "bool", ["masks", vocabularySize]),
+        numbers: addInput(graph, MASK_NUMBERS, "int32", ["targets"]),
+      },
+    }),
+  };
 }
 
 /**
@@ -266,7 +282,7 @@ function declareTargets(
 function score(
   context: Context,
   { x, attended }: States,
-  { predictors, ids, inverseTemperatures, repeated }: Targets,
+  { predictors, ids, inverseTemperatures, repeated, masks }: Targets,
   quantities: readonly Quantity[],
 ): Quantities {
   const last = context.config.layers - 1;
@@ -275,7 +291,10 @@ function score(
   // Logits are linear in the hidden states, which are much narrower, so we scale those.
   const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
-    ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
+    ...predict(scaled, outputWeight(context), ids, {
+      entropy: quantities.includes("entropy"),
+      allowed: masks && gather(masks.table, masks.numbers),
+    }),
     value: quantities.includes("value") ? criticValue(context, hidden) : undefined,
   };
 }
@@ -297,6 +316,9 @@ function sparseSeeds(
     repeated: targets.repeated,
     ...(targets.inverseTemperatures && {
       inverseTemperatures: gather(targets.inverseTemperatures, rows),
+    }),
+    ...(targets.masks && {
+      masks: { ...targets.masks, numbers: gather(targets.masks.numbers, rows) },
     }),
   };
   const columns = score(context, states, some, [...seeds.keys()]);

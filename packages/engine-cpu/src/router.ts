@@ -3,6 +3,7 @@
  * cached.
  */
 
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { checkRequests } from "@pawl/core/engine/checks.js";
 import type { Drawn, Sample, SampleRequest } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
@@ -26,6 +27,7 @@ export function createRouter(
   config: ModelConfig,
   replicas: readonly Replica[],
   weights: () => Promise<WeightSet>,
+  vocabulary: (request: SampleRequest) => Vocabulary | undefined = () => undefined,
 ): Router {
   const prefixes = createPrefixIndex();
   let nextHandle = 0;
@@ -45,7 +47,8 @@ export function createRouter(
         divide(request.count ?? 1, most).map((part): PlacedTask => {
           const prefix = matched[index];
           const cacheAs = kept[index] ? nextHandle++ : undefined;
-          return { index, replica: prefix?.replica, task: { request, ...part, prefix, cacheAs } };
+          const task = { request, ...part, prefix, cacheAs, vocabulary: vocabulary(request) };
+          return { index, replica: prefix?.replica, task };
         }),
       );
       const shares = shareTasks(tasks, replicas.length);

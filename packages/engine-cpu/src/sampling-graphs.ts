@@ -7,8 +7,8 @@
  * because results are copied: decode returns only the new token's keys and values.
  */
 import { type ModelConfig, windowOf } from "@pawl/models/weights/model-config.js";
-import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
-import { causalMask, logSumExp } from "./layers.js";
+import { addInput, createGraph, floatVector, type Graph, type Tensor } from "./graph.js";
+import { causalMask, logSumExp, MASKED } from "./layers.js";
 import {
   cast,
   concat,
@@ -18,6 +18,7 @@ import {
   reduce,
   softmax,
   splitInto,
+  where,
   withNumber,
 } from "./operators.js";
 import { linear, reshape, selectRows, transpose } from "./ops.js";
@@ -60,7 +61,11 @@ export function maskNames(window: number | undefined) {
 }
 
 /** Reads prompts and returns the next-token distribution of each. */
-export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Program {
+export function prefillProgram(
+  config: ModelConfig,
+  masked: boolean,
+  stored?: StoredWeights,
+): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
   const items = [
@@ -98,7 +103,8 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
   const hidden = finish(context, finishLayer(context, config.layers - 1, residual!, attended!));
   const inverse = addInput(graph, "inverseTemperature", "float32", ["prompts", 1]);
-  const results = new Map(distribution(context, hidden, inverse));
+  const allowed = allowedTokens(graph, config, "prompts", masked);
+  const results = new Map(distribution(context, hidden, inverse, allowed));
   for (const index of layersOf(config)) {
     results.set(cacheNames.promptKeys(index), outputs[2 + 2 * index]!);
     results.set(cacheNames.promptValues(index), outputs[3 + 2 * index]!);
@@ -145,7 +151,11 @@ function grouped(q: Tensor, config: ModelConfig): Tensor {
 /**
  * Adds one token to every row of a grid [groups, count] and returns the next-token distributions.
  */
-export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Program {
+export function decodeProgram(
+  config: ModelConfig,
+  masked: boolean,
+  stored?: StoredWeights,
+): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
   const grid = addInput(graph, "ids", "int32", ["groups", "count"]);
@@ -171,7 +181,8 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
     const attended = attendCaches(graph, config, index, { q, keys, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
-  for (const [name, tensor] of distribution(context, finish(context, x), inverse))
+  const allowed = allowedTokens(graph, config, "batch", masked);
+  for (const [name, tensor] of distribution(context, finish(context, x), inverse, allowed))
     results.set(name, tensor);
   return finishProgram(graph, results);
 }
@@ -245,8 +256,11 @@ export function distribution(
   context: Context,
   hidden: Tensor,
   inverse: Tensor,
+  allowed?: Tensor,
 ): readonly (readonly [string, Tensor])[] {
-  const logits = linear(hidden, outputWeight(context));
+  const all = linear(hidden, outputWeight(context));
+  const logits =
+    allowed === undefined ? all : where(allowed, all, floatVector(all.graph, [MASKED]));
   const tempered = elementwise("Mul", logits, inverse);
   const probabilities = softmax(tempered);
   return [
@@ -255,6 +269,19 @@ export function distribution(
     ["plainLogSum", logSumExp(logits, softmax(logits))],
   ];
 }
+
+/** The tokens that each row may take next, as an input, in a graph that asks for them. */
+export function allowedTokens(
+  graph: Graph,
+  config: ModelConfig,
+  rows: string,
+  masked: boolean,
+): Tensor | undefined {
+  return masked ? addInput(graph, ALLOWED, "bool", [rows, config.vocabularySize]) : undefined;
+}
+
+/** Name of the allowed tokens among a sampling graph's inputs. */
+export const ALLOWED = "allowed";
 
 /** The model's inputs in a sampling graph. */
 export function declareContext(

@@ -7,8 +7,8 @@ import type { Program } from "./program.js";
 
 /** Numbers as a graph takes them; plain data, so that they can be sent to another thread. */
 export interface Feed {
-  readonly type: "float32" | "int32";
-  readonly data: Float32Array | Int32Array;
+  readonly type: "float32" | "int32" | "bool";
+  readonly data: Float32Array | Int32Array | Uint8Array;
   readonly shape: readonly number[];
 }
 
@@ -147,6 +147,11 @@ function explain(error: unknown): Error {
 /** A float tensor over existing numbers, which are not copied. */
 export function floats(data: Float32Array, shape: readonly number[]): Feed {
   return { type: "float32", data, shape };
+}
+
+/** A tensor of truth values over existing bytes, which are not copied. */
+export function flags(data: Uint8Array, shape: readonly number[]): Feed {
+  return { type: "bool", data, shape };
 }
 
 /** A 32-bit integer tensor over existing numbers, which are not copied. */

@@ -92,6 +92,17 @@ export function checkRequests(requests: readonly SampleRequest[], limits: Limits
   });
 }
 
+/** Rejects what is held to a constraint, for an engine that does not know them. */
+export function refuseConstraints(
+  given: readonly (Pick<SampleRequest, "constraint"> & Pick<TargetSequence, "constraints">)[],
+  engine: string,
+): void {
+  if (given.some(({ constraint, constraints }) => (constraint ?? constraints) !== undefined))
+    throw new EngineError(
+      `${engine} cannot hold answers to a schema; use the embedded engine or our own server (pawl serve engine), or leave out what asks for it: a response format, a tool choice, strict tools`,
+    );
+}
+
 /** Rejects settings under which the weights could become NaN or infinite. */
 export function checkAdamParams(params: AdamParams): void {
   const check = (name: keyof AdamParams, low: number, high: number) => {

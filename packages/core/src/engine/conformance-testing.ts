@@ -7,6 +7,7 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { constraintChecks } from "./conformance-constraints-testing.js";
 import { learningChecks } from "./conformance-learning-testing.js";
 import { samplingChecks } from "./conformance-sampling-testing.js";
 import { temperatureChecks } from "./conformance-temperatures-testing.js";
@@ -143,4 +144,5 @@ export const conformanceChecks: readonly ConformanceCheck[] = [
   ...generalChecks,
   ...learningChecks,
   ...temperatureChecks,
+  ...constraintChecks,
 ];

@@ -6,8 +6,10 @@
  * sequence: entry i belongs to token i, and entry 0 is unused, because nothing predicts the first
  * token.
  */
+import type { Vocabulary } from "../constraint/vocabulary.js";
 import { UserError } from "../errors.js";
 import type { Objective } from "../objectives/expression.js";
+import type { Constraint } from "../text/constraint.js";
 
 /** What an engine can do. A configuration that needs more is refused before a run starts. */
 export interface Capabilities {
@@ -29,6 +31,8 @@ export interface Capabilities {
   readonly discardGradients: boolean;
   /** Log-probabilities at temperatures other than 1 (`TargetSequence.temperatures`). */
   readonly temperatures: boolean;
+  /** Samples and scores under constraints, once it has a vocabulary (`useVocabulary`). */
+  readonly constraints?: boolean;
   /** Another program samples: its log-probabilities differ slightly from those of `forward`. */
   readonly otherSampler?: boolean;
   /**
@@ -58,6 +62,10 @@ export interface SamplingOptions {
   readonly topP?: number;
   /** Token sequences after which sampling stops; the stop tokens are part of the sample. */
   readonly stop?: readonly (readonly number[])[];
+  /** What the sample is held to: other tokens have no probability. */
+  readonly constraint?: Constraint;
+  /** How many tokens at the end of the prompt already belong to what is held to it. Default 0. */
+  readonly begun?: number;
 }
 
 /** One prompt to continue `count` times after a single prefill. */
@@ -83,7 +91,10 @@ interface SampleOptions {
 /** One continuation. */
 export interface Sample {
   readonly tokens: readonly number[];
-  /** Log-probability of each token under the model itself (temperature 1, no truncation). */
+  /**
+   * Log-probability of each token under the model itself (temperature 1, no truncation), among the
+   * tokens that a constraint allowed.
+   */
   readonly logprobs: readonly number[];
   /**
    * Log-probability under the distribution that was sampled from; undefined if a server does not
@@ -106,6 +117,15 @@ export interface TargetSequence {
   readonly targets?: ArrayLike<number>;
   /** The temperature of each token's logits. Default 1. */
   readonly temperatures?: ArrayLike<number>;
+  /** Answers that were held to something: their tokens are scored among those that were allowed. */
+  readonly constraints?: readonly ConstrainedSpan[];
+}
+
+/** An answer `[start, end)` in a sequence, from its first token on, and what it was held to. */
+export interface ConstrainedSpan {
+  readonly start: number;
+  readonly end: number;
+  readonly constraint: Constraint;
 }
 
 /** A sequence to learn from, with the constants its objective names, one per token. */
@@ -203,11 +223,16 @@ export interface Engine {
   save(folder: string, options?: SaveOptions): Promise<void>;
   /** Reads what `save` wrote, or any checkpoint of a supported architecture. */
   load(folder: string): Promise<void>;
+  /**
+   * Says which bytes the model's tokens stand for, which constraints depend on; asked for when there
+   * is one.
+   */
+  useVocabulary?(vocabulary: () => Vocabulary): void;
   dispose(): Promise<void>;
 }
 
 /** What acting needs of an engine. */
-export type ActingEngine = Pick<Engine, "capabilities" | "sample">;
+export type ActingEngine = Pick<Engine, "capabilities" | "sample" | "useVocabulary">;
 
 /**
  * A problem that is shown to the user as it is: bad token ids, overflow, NaN, a checkpoint that

@@ -36,6 +36,7 @@ export function nextSlice({ request, tokens, slices }: Draft, most: number): Sam
   return {
     ...request,
     ...(slices > 0 && { prompt: [...Array.from(request.prompt), ...tokens] }),
+    ...(request.constraint && { begun: (request.begun ?? 0) + tokens.length }),
     maxTokens: Math.min(left, most),
     ...(left > most && { continued: "apart" }),
     seed: slices === 0 ? request.seed : mixSeed(request.seed, "slice", slices),

@@ -6,6 +6,7 @@
  * as a difference: `{ "same": 40, "rest": […] }` starts with the first 40 entries of the same list
  * one step earlier.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { Episode, Step } from "../rollout/episode.js";
 
 type PromptPiece = Step["prompt"][number];
@@ -18,9 +19,11 @@ type Span = Sequence["spans"][number];
  */
 type Tail<T> = readonly T[] | { readonly same: number; readonly rest: readonly T[] };
 
-interface SequenceRecord extends Omit<Sequence, "ids" | "spans"> {
+interface SequenceRecord extends Omit<Sequence, "ids" | "spans" | "constraint"> {
   readonly ids: Tail<number>;
   readonly spans: Tail<Span>;
+  /** A schema may be long, and steps often have the same. */
+  readonly constraint?: Sequence["constraint"] | "same";
 }
 
 interface StepRecord extends Omit<Step, "prompt" | "sequence"> {
@@ -46,6 +49,10 @@ export function packEpisode(episode: Episode): EpisodeRecord {
           ...sequence,
           ids: cut(sequence.ids, before?.sequence?.ids, Object.is),
           spans: cut(sequence.spans, before?.sequence?.spans, sameSpan),
+          ...(sequence.constraint !== undefined &&
+            isDeepStrictEqual(sequence.constraint, before?.sequence?.constraint) && {
+              constraint: "same" as const,
+            }),
         },
       }),
     };
@@ -60,14 +67,19 @@ export function unpackEpisode(record: EpisodeRecord): Episode {
   let before: Step | undefined;
   const steps = record.steps.map((packed): Step => {
     const { prompt, sequence, ...rest } = packed;
+    const { constraint, ...plain } = sequence ?? {};
+    const same = before?.sequence?.constraint;
     before = {
       prompt: join(prompt, before?.prompt),
       ...rest,
       ...(sequence !== undefined && {
         sequence: {
-          ...sequence,
+          ...plain,
           ids: join(sequence.ids, before?.sequence?.ids),
           spans: join(sequence.spans, before?.sequence?.spans),
+          ...(constraint !== undefined && {
+            constraint: constraint === "same" ? same! : constraint,
+          }),
         },
       }),
     };

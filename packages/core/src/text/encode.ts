@@ -6,6 +6,7 @@
  * sampled: text is never tokenised again between sampling and training.
  */
 import { inForm, openingFrame, type TurnFrame } from "./chat-frame.js";
+import type { Constraint } from "./constraint.js";
 import { frameOfTurn, inConversation, isConversation, lastTurns, turnsIn } from "./conversation.js";
 import type { PromptPiece, PromptStyle } from "./prompt-style.js";
 import type { Sequence, Span, SpanKind } from "./sequence.js";
@@ -19,6 +20,8 @@ export interface SampledResponse {
   readonly sampledLogprobs?: readonly number[];
   /** Default 1. */
   readonly temperature?: number | undefined;
+  /** What it was held to. */
+  readonly constraint?: Constraint | undefined;
 }
 
 /** The prompt as a sequence; conversations and prose are put into the tokenizer's chat template. */
@@ -190,7 +193,7 @@ export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number 
 
 /** The sequence followed by the response, with exactly the sampled ids. */
 export function appendResponse(sequence: Sequence, response: SampledResponse): Sequence {
-  const { ids, logprobs, sampledLogprobs, temperature = 1 } = response;
+  const { ids, logprobs, sampledLogprobs, temperature = 1, constraint } = response;
   for (const [name, values] of Object.entries({ logprobs, sampledLogprobs })) {
     if (values !== undefined && values.length !== ids.length) {
       throw new RangeError(
@@ -209,6 +212,7 @@ export function appendResponse(sequence: Sequence, response: SampledResponse): S
     ...(all && { logprobs: all }),
     ...(sampled && { sampledLogprobs: sampled }),
     ...(temperature !== 1 && { temperature }),
+    ...(constraint && { constraint }),
   };
 }
 

@@ -6,6 +6,8 @@
  * training.
  */
 
+import type { Constraint } from "./constraint.js";
+
 /**
  * What a span of tokens is: what the policy read, what it wrote, the environment's answer, or what
  * a chat template writes around that answer, which nobody learns.
@@ -31,6 +33,8 @@ export interface Sequence {
   readonly sampledLogprobs?: readonly number[];
   /** The temperature at which the action was sampled. Default 1. */
   readonly temperature?: number;
+  /** What the action was held to: its log-probabilities are those among the tokens it allowed. */
+  readonly constraint?: Constraint;
 }
 
 /**

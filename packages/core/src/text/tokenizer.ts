@@ -94,6 +94,8 @@ export interface Tokenizer {
   decode(ids: Iterable<number>): string;
   /** The id of a token, given its exact spelling in the vocabulary. */
   id(token: string): number | undefined;
+  /** The bytes that a token stands for; undefined if its spelling does not tell. */
+  tokenBytes(id: number): Uint8Array | undefined;
   /** The text of a dialogue, to be encoded; throws if there is no chat template. */
   chat(messages: readonly ChatMessage[], options?: ChatRendering): string;
   /** Writes the files, byte for byte as they were read. */
@@ -204,13 +206,14 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const encodePlainCached = cachedEncoding(encodePlain);
   const encode: Tokenizer["encode"] = (text, { plain = false } = {}) =>
     plain ? encodePlainCached(text) : encodeCached(text);
+  const bytesOf = tokenBytes({
+    byteLevel: JSON.stringify([json.pre_tokenizer, json.decoder]).includes('"ByteLevel"'),
+    added: new Set(added.map((token) => token.content)),
+    spelling: (one) => library.id_to_token(one),
+  });
   const encodeWhole = wholeTextEncoder({
     specials: special.map((token) => token.content),
-    bytesOf: tokenBytes({
-      byteLevel: JSON.stringify([json.pre_tokenizer, json.decoder]).includes('"ByteLevel"'),
-      added: new Set(added.map((token) => token.content)),
-      spelling: (one) => library.id_to_token(one),
-    }),
+    bytesOf,
     independent: byWord,
     id: (token) => library.token_to_id(token),
     encode,
@@ -248,6 +251,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
       );
     },
     id: (token) => library.token_to_id(token),
+    tokenBytes: bytesOf,
     chat: (messages, { addGenerationPrompt = false, tools } = {}) => {
       if (template === undefined) {
         throw new TokenizerError(

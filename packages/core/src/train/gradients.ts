@@ -106,6 +106,11 @@ function only(weight: "policyWeight" | "worldWeight", update: Update): readonly 
         ids: cut(sequence.ids),
         targets: weights.slice(0, end).map((x) => (x === 0 ? 0 : 1)),
         ...(sequence.temperatures && { temperatures: cut(sequence.temperatures) }),
+        ...(sequence.constraints && {
+          constraints: sequence.constraints
+            .filter((span) => span.start < end)
+            .map((span) => ({ ...span, end: Math.min(span.end, end) })),
+        }),
         inputs: Object.fromEntries(
           Object.entries(sequence.inputs).map(([name, values]) => [name, cut(values)]),
         ),

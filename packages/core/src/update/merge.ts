@@ -7,7 +7,7 @@
  * instead of one pass per step. Nothing is approximated; a sequence that does not continue another
  * stays separate.
  */
-import type { TrainSequence } from "../engine/engine.js";
+import type { ConstrainedSpan, TrainSequence } from "../engine/engine.js";
 
 /** One step's tokens, with targets and inputs from `start` on; earlier tokens are context only. */
 export interface StepSequence {
@@ -17,6 +17,8 @@ export interface StepSequence {
   readonly inputs: Readonly<Record<string, Float32Array>>;
   /** Default: 1 throughout. */
   readonly temperatures?: Float32Array;
+  /** What the action was held to, at its place in `ids`. */
+  readonly constraints?: readonly ConstrainedSpan[];
 }
 
 /** A sequence to train on; `steps` counts the steps in it. */
@@ -48,6 +50,7 @@ function join(chain: readonly StepSequence[]): MergedSequence {
   const targets = new Uint8Array(ids.length);
   const inputs: Record<string, Float32Array> = {};
   let temperatures: Float32Array | undefined;
+  const constraints = chain.flatMap((step) => step.constraints ?? []);
   for (const step of chain) {
     targets.set(step.targets, step.start);
     if (step.temperatures !== undefined) {
@@ -59,5 +62,9 @@ function join(chain: readonly StepSequence[]): MergedSequence {
       inputs[name].set(values, step.start);
     }
   }
-  return { ids, targets, inputs, steps: chain.length, ...(temperatures && { temperatures }) };
+  return {
+    ...{ ids, targets, inputs, steps: chain.length },
+    ...(temperatures && { temperatures }),
+    ...(constraints.length > 0 && { constraints }),
+  };
 }

@@ -47,5 +47,10 @@ export function stepSequence(transition: WeighedTransition): StepSequence {
     inputs.worldWeight = weights;
   }
   const temperatures = actionTemperatures(temperature, length, 0, actionEnd - start);
-  return { ids, start, targets, inputs, ...(temperatures && { temperatures }) };
+  const { constraint } = transition.sequence;
+  return {
+    ...{ ids, start, targets, inputs },
+    ...(temperatures && { temperatures }),
+    ...(constraint && { constraints: [{ start, end: actionEnd, constraint }] }),
+  };
 }

@@ -114,7 +114,9 @@ export function actionSequence({
   temperature,
 }: ReturnType<typeof positionsOf>): TargetSequence {
   const temperatures = actionTemperatures(temperature, actionEnd, actionStart, actionEnd);
+  const { constraint } = sequence;
   return {
+    ...(constraint && { constraints: [{ start: actionStart, end: actionEnd, constraint }] }),
     ids: sequence.ids.slice(0, actionEnd),
     targets: new Uint8Array(actionEnd).fill(1, actionStart),
     ...(temperatures && { temperatures }),

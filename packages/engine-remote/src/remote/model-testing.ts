@@ -34,6 +34,7 @@ export async function inProcess(options: EmbeddedOptions): Promise<Engine> {
   const core = await createCore(options, 1);
   return {
     ...core,
+    useVocabulary: (vocabulary) => void core.useVocabulary(vocabulary()),
     get capabilities() {
       return core.capabilities();
     },

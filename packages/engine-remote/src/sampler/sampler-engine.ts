@@ -10,7 +10,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { checkRequests } from "@pawl/core/engine/checks.js";
+import { checkRequests, refuseConstraints } from "@pawl/core/engine/checks.js";
 import { type Engine, EngineError } from "@pawl/core/engine/engine.js";
 import { completionSampler } from "./completions.js";
 import { engineServerSampler, isEngineServer } from "./engine-server.js";
@@ -77,10 +77,13 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
         otherSampler: true,
         temperatures: temperatures && sampler.temperatures,
         actor: "meanwhile" as const,
+        // The other program would have to know what the tokens stand for.
+        constraints: false,
       };
     },
     async sample(requests, { weights: which = "policy" } = {}) {
       checkRequests(requests, engine.capabilities);
+      refuseConstraints(requests, sampler.name);
       if (which === "policy") {
         if (present === undefined) actor = undefined;
         await handOver().loaded;
