@@ -8,6 +8,7 @@
  */
 import { setMaxListeners } from "node:events";
 import { inspect } from "node:util";
+import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import { askEngine } from "@pawl/core/engine/ask.js";
 import type { ActingEngine } from "@pawl/core/engine/engine.js";
 import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";
@@ -54,6 +55,7 @@ const MOST_REFUSALS = 100;
 /** The agent as a policy. */
 export function agentPolicy(options: AgentPolicyOptions): Policy {
   const { environment, engine, tokenizer, sampling, callForm, tokens } = options;
+  engine.useVocabulary?.(() => vocabularyOf(tokenizer));
   let failure: { readonly error: unknown } | undefined;
   const asked: ActingEngine = {
     capabilities: engine.capabilities,
@@ -104,6 +106,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         },
         tokenizer,
         maxContext: engine.capabilities.maxContext,
+        constraints: engine.capabilities.constraints,
         seed: plan.seed,
         sampling,
         fixed: true,

@@ -2,6 +2,7 @@
  * A model of ours as the AI SDK's language model (specification v3: `ai` 6 and 7), so that a
  * program built on it is trained as it is.
  */
+import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { createScheduler, type Sampler } from "@pawl/core/rollout/scheduler.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
@@ -76,9 +77,10 @@ function sessionOf(source: ModelSource): RecordedSession {
   const { engine, tokenizer, maxTokens = 1024, temperature = 1, seed = 0 } = source;
   const sampler = schedulers.get(engine) ?? createScheduler(engine, { pace: "served" });
   schedulers.set(engine, sampler);
-  const { maxContext } = engine.capabilities;
+  const { maxContext, constraints } = engine.capabilities;
+  engine.useVocabulary?.(() => vocabularyOf(tokenizer));
   return createSession({
-    ...{ sampler, tokenizer, maxContext, seed },
+    ...{ sampler, tokenizer, maxContext, constraints, seed },
     sampling: { maxTokens, temperature },
   });
 }

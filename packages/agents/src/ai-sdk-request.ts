@@ -3,7 +3,7 @@
  * of tools that it cannot be made to keep to, are refused; other settings that are not obeyed are
  * reported as warnings, as the SDK's providers do.
  */
-import type { Tool } from "@pawl/core/text/tool.js";
+import { isRecord, type Tool } from "@pawl/core/text/tool.js";
 import type {
   ModelCall,
   ModelMessage,
@@ -12,7 +12,7 @@ import type {
   ModelWarning,
   ToolOutput,
 } from "./ai-sdk-types.js";
-import type { ChatMessage, ChatRequest } from "./chat.js";
+import type { AnswerFormat, ChatMessage, ChatRequest } from "./chat.js";
 import { SessionError } from "./session-error.js";
 
 /** The question, and the settings that it does not obey. */
@@ -23,6 +23,9 @@ export function requestOf(
   const { prompt, maxOutputTokens, temperature, topP, topK, seed, stopSequences } = call;
   const { tools = [], toolChoice } = call;
   const offered = toolChoice?.type === "none" ? [] : tools.map(toolOf);
+  const strict = tools.flatMap((tool) =>
+    tool.type === "function" && tool.strict === true && offered.length > 0 ? [tool.name] : [],
+  );
   const sampling = { temperature, topP, topK, seed };
   return {
     request: {
@@ -30,6 +33,8 @@ export function requestOf(
       ...(offered.length > 0 && { tools: offered }),
       ...(toolChoice?.type === "required" && { toolChoice: "required" as const }),
       ...(toolChoice?.type === "tool" && { toolChoice: { tool: toolChoice.toolName } }),
+      ...(strict.length > 0 && { strictTools: strict }),
+      ...(call.responseFormat?.type === "json" && { format: formatOf(call.responseFormat.schema) }),
       ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens }),
       ...(stopSequences !== undefined && { stop: stopSequences }),
       ...(given(sampling) as Pick<ChatRequest, keyof typeof sampling>),
@@ -43,7 +48,7 @@ function given(settings: Readonly<Record<string, unknown>>): Readonly<Record<str
 }
 
 function warningsOf(
-  { presencePenalty, frequencyPenalty, responseFormat }: ModelCall,
+  { presencePenalty, frequencyPenalty }: ModelCall,
   overruled: Readonly<Record<string, unknown>>,
 ): ModelWarning[] {
   const warn =
@@ -53,15 +58,16 @@ function warningsOf(
       feature,
       details,
     });
-  const json = responseFormat?.type === "json" ? { responseFormat } : {};
   return [
     ...Object.keys(given({ presencePenalty, frequencyPenalty })).map(
       warn("answers are sampled from the model's own distribution"),
     ),
-    ...Object.keys(json).map(warn("JSON is not enforced: ask for it in words and check it")),
     ...Object.keys(given(overruled)).map(warn("the run decides how answers are sampled")),
   ];
 }
+
+/** A schema as the answer's format; without one, any object. */
+const formatOf = (schema: unknown): AnswerFormat => (isRecord(schema) ? { schema } : {});
 
 function toolOf(tool: ModelTool): Tool {
   if (tool.type === "provider")

@@ -13,7 +13,10 @@ export interface ModelCall {
   readonly topK?: number | undefined;
   readonly presencePenalty?: number | undefined;
   readonly frequencyPenalty?: number | undefined;
-  readonly responseFormat?: { readonly type: "text" | "json" } | undefined;
+  readonly responseFormat?:
+    | { readonly type: "text" }
+    | { readonly type: "json"; readonly schema?: unknown; readonly name?: string | undefined }
+    | undefined;
   readonly seed?: number | undefined;
   readonly tools?: readonly ModelTool[] | undefined;
   readonly toolChoice?:
@@ -30,6 +33,7 @@ export type ModelTool =
       readonly name: string;
       readonly description?: string | undefined;
       readonly inputSchema: object | boolean;
+      readonly strict?: boolean | undefined;
     }
   | { readonly type: "provider"; readonly name: string };
 

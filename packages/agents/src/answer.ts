@@ -1,5 +1,6 @@
 /** What was sampled as an answer: up to its stop text, in words, with its calls. */
 import type { Sample } from "@pawl/core/engine/engine.js";
+import type { Constraint } from "@pawl/core/text/constraint.js";
 import type { Sequence } from "@pawl/core/text/sequence.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
@@ -49,16 +50,24 @@ interface Asked {
   readonly form: CallForm;
   /** Number of the call in its session. */
   readonly index: number;
+  /** What it was held to. */
+  readonly constraint?: Constraint | undefined;
 }
 
 /** The answer in words: reasoning, text and, if tools were offered, calls. */
 export function answerOf(
   response: string,
   { tokens, logprobs, stopReason }: Sample,
-  { prompt, tools, form, index }: Asked,
+  { prompt, tools, form, index, constraint }: Asked,
 ): ChatAnswer {
+  const read = tools && parseAnswer(response, form);
+  // JSON that was asked for may look like a call.
+  const isCalls =
+    constraint?.json === undefined ||
+    (read?.calls.length !== 0 &&
+      read?.calls.every((call) => tools?.some(({ name }) => name === call.tool)));
   const parsed: ParsedAnswer =
-    tools === undefined ? { ...splitReasoning(response), calls: [] } : parseAnswer(response, form);
+    read !== undefined && isCalls ? read : { ...splitReasoning(response), calls: [] };
   const calls = parsed.calls.map((call, at) => ({
     id: callId(index, at),
     tool: call.tool,

@@ -10,6 +10,7 @@
 import type { Sample, SampleRequest } from "@pawl/core/engine/engine.js";
 import { mixSeed } from "@pawl/core/random.js";
 import type { Sampler } from "@pawl/core/rollout/scheduler.js";
+import type { Constraint } from "@pawl/core/text/constraint.js";
 import { hasThought } from "@pawl/core/text/conversation.js";
 import { appendResponse, type TokenForm } from "@pawl/core/text/encode.js";
 import type { PromptPiece } from "@pawl/core/text/prompt-style.js";
@@ -18,8 +19,9 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
 import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
+import { constraintOf } from "./answer-constraint.js";
 import { answerDraft } from "./answer-draft.js";
-import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Constraints } from "./chat.js";
+import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession } from "./chat.js";
 import {
   chatConversation,
   continueWith,
@@ -45,6 +47,8 @@ export interface SessionOptions {
    * group whose attempts are all the same, or sampled greedily, teaches nothing.
    */
   readonly fixed?: boolean;
+  /** Whether the engine can hold answers to a schema (default: no). */
+  readonly constraints?: boolean | undefined;
   /** How calls are written (default: as in the chat template). */
   readonly callForm?: CallForm | undefined;
   /** How text becomes tokens (default: as a whole, and the end of what is observed is learnt). */
@@ -70,6 +74,8 @@ export interface RecordedCall {
   readonly response: string;
   readonly sample: Sample;
   readonly temperature: number;
+  /** What the answer was held to. */
+  readonly constraint: Constraint | undefined;
   readonly answer: ChatAnswer;
   /** How long the agent waited for it. */
   readonly seconds: number;
@@ -193,12 +199,16 @@ export function createSession(options: SessionOptions): RecordedSession {
       signal?.throwIfAborted();
       if (ended)
         throw new SessionError("the session has ended: start another one for another episode");
-      refuseConstraints(request);
       const { stop = [] } = request;
       // The caller may go on with its own arrays; the record is what was asked.
       const messages = request.messages.map(copyOf);
       checkMessages(messages);
       const tools = request.tools?.length === 0 ? undefined : request.tools && [...request.tools];
+      const constraint = constraintOf(
+        { ...request, tools: tools ?? [] },
+        form,
+        options.constraints === true,
+      );
       const { callLimit = Number.POSITIVE_INFINITY } = options;
       if (asked >= callLimit)
         refuse("step-limit", `the session has made ${callLimit} calls, which is its limit`);
@@ -219,6 +229,7 @@ export function createSession(options: SessionOptions): RecordedSession {
         temperature,
         ...(topK !== undefined && { topK }),
         ...(topP !== undefined && { topP }),
+        ...(constraint && { constraint }),
         // A text can be written in other tokens too; what comes after it is cut off below.
         stop: [
           ...tokenizer.endIds.map((id) => [id]),
@@ -251,12 +262,12 @@ export function createSession(options: SessionOptions): RecordedSession {
       const { sample, text, stopText } = cutAtStop(tokenizer, drawn, stop);
       lose("after a stop text", drawn.tokens.length - sample.tokens.length);
       const answer = {
-        ...answerOf(text, sample, { prompt, tools, form, index }),
+        ...answerOf(text, sample, { prompt, tools, form, index, constraint }),
         ...(stopText !== undefined && { stopText }),
       };
       const call: OpenCall = {
-        ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, answer },
-        ...{ response: text, replies: [], sequence: prompt },
+        ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, constraint },
+        ...{ answer, response: text, replies: [], sequence: prompt },
         seconds: Math.round(performance.now() - started) / 1000,
       };
       call.sequence = answeredSequence(call);
@@ -295,8 +306,8 @@ export function answerMessage({ text, reasoning, calls }: ChatAnswer): ChatMessa
   };
 }
 
-function answeredSequence({ prompt, sample, temperature }: OpenCall): Sequence {
-  return appendResponse(prompt, { ...sample, ids: sample.tokens, temperature });
+function answeredSequence({ prompt, sample, temperature, constraint }: OpenCall): Sequence {
+  return appendResponse(prompt, { ...sample, ids: sample.tokens, temperature, constraint });
 }
 
 function copyOf(message: ChatMessage): ChatMessage {
@@ -305,24 +316,6 @@ function copyOf(message: ChatMessage): ChatMessage {
 }
 
 const toolsKey = (tools: readonly Tool[] | undefined): string => JSON.stringify(tools ?? []);
-
-/** Refuses what would need masks on what is sampled. */
-function refuseConstraints({ toolChoice, strictTools = [], oneCall, format }: Constraints): void {
-  if (toolChoice !== undefined)
-    throw new SessionError(
-      "is not supported: the model cannot be made to call a tool; expected auto or none",
-      "toolChoice",
-    );
-  if (format !== undefined)
-    throw new SessionError("is not supported; ask for the format in the messages", "format");
-  if (strictTools.length > 0)
-    throw new SessionError(
-      "is not supported: arguments are not forced into their schema",
-      "strictTools",
-    );
-  if (oneCall === true)
-    throw new SessionError("is not supported: the model may call several tools at once", "oneCall");
-}
 
 function checkMessages(messages: readonly ChatMessage[]): void {
   const last = messages.at(-1);

@@ -4,12 +4,7 @@ import { copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
-import {
-  type Capabilities,
-  type Engine,
-  EngineError,
-  type SampleRequest,
-} from "@pawl/core/engine/engine.js";
+import { type Capabilities, type Engine, EngineError } from "@pawl/core/engine/engine.js";
 import { readAdapter, writeAdapter } from "@pawl/models/weights/adapter.js";
 import {
   OPTIMIZER_FILE,
@@ -32,7 +27,7 @@ import { createModelWeights, type ModelWeights, type Snapshot } from "./model-we
 import type { Program } from "./program.js";
 import type { Replica } from "./replica.js";
 import { createReplicas } from "./replicas.js";
-import { createRouter, type Router } from "./router.js";
+import { createRouter, knownVocabulary, type Router, type Words } from "./router.js";
 import { createSessions, type Sessions } from "./sessions.js";
 import type { Parameters } from "./weight-set.js";
 
@@ -107,7 +102,7 @@ interface Making {
   readonly seed: number;
   readonly lora: LoraOptions | undefined;
   /** The vocabulary that constraints need, once it was told. */
-  readonly words: { vocabulary?: Vocabulary };
+  readonly words: Words;
 }
 
 /** Creates the model and returns its operations. */
@@ -170,7 +165,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
         config,
         graphs.replicas,
         () => weights.frozen("actor", taken),
-        vocabularyFor(making),
+        making.words,
       );
     },
     save: (folder, { optimizer = true, merged = false } = {}) => {
@@ -267,30 +262,15 @@ function assemble(
     learner: createWeightLearner({
       ...{ config, lora, weights, moments, ...graphs },
       sharesPrefixes: 4 * parameterCount({ trained, base }) > SHARES_FROM_BYTES,
-      vocabulary: () => requireVocabulary(making),
+      vocabulary: () => knownVocabulary(making.words),
     }),
-    router: createRouter(
-      config,
-      replicas,
-      () => weights.policy(moments.optimSteps),
-      vocabularyFor(making),
-    ),
+    router: createRouter(config, replicas, () => weights.policy(moments.optimSteps), making.words),
     folder,
     reference: undefined,
     actor: undefined,
     sharedBase: undefined,
   };
 }
-
-function requireVocabulary({ words: { vocabulary } }: Making): Vocabulary {
-  if (vocabulary !== undefined) return vocabulary;
-  throw new EngineError(
-    "a constraint was given, but the engine does not know what its tokens stand for; call useVocabulary first",
-  );
-}
-
-const vocabularyFor = (making: Making) => (request: SampleRequest) =>
-  request.constraint && requireVocabulary(making);
 
 function createGraphs(
   config: ModelConfig,

@@ -5,7 +5,12 @@
 
 import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { checkRequests } from "@pawl/core/engine/checks.js";
-import type { Drawn, Sample, SampleRequest } from "@pawl/core/engine/engine.js";
+import {
+  type Drawn,
+  EngineError,
+  type Sample,
+  type SampleRequest,
+} from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
 import { createPrefixIndex } from "./prefix-index.js";
@@ -22,12 +27,25 @@ export interface Router {
   evictAll(): void;
 }
 
+/** What the model's tokens stand for, once that was told. */
+export interface Words {
+  vocabulary?: Vocabulary;
+}
+
+/** The vocabulary that constraints need. */
+export function knownVocabulary({ vocabulary }: Words): Vocabulary {
+  if (vocabulary !== undefined) return vocabulary;
+  throw new EngineError(
+    "a constraint was given, but the engine does not know what its tokens stand for; call useVocabulary first",
+  );
+}
+
 /** A router that always uses the current weights. */
 export function createRouter(
   config: ModelConfig,
   replicas: readonly Replica[],
   weights: () => Promise<WeightSet>,
-  vocabulary: (request: SampleRequest) => Vocabulary | undefined = () => undefined,
+  words: Words = {},
 ): Router {
   const prefixes = createPrefixIndex();
   let nextHandle = 0;
@@ -47,7 +65,8 @@ export function createRouter(
         divide(request.count ?? 1, most).map((part): PlacedTask => {
           const prefix = matched[index];
           const cacheAs = kept[index] ? nextHandle++ : undefined;
-          const task = { request, ...part, prefix, cacheAs, vocabulary: vocabulary(request) };
+          const vocabulary = request.constraint && knownVocabulary(words);
+          const task = { request, ...part, prefix, cacheAs, vocabulary };
           return { index, replica: prefix?.replica, task };
         }),
       );

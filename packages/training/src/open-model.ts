@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
+import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import { type Engine, POINTER_FILE } from "@pawl/core/engine/engine.js";
 import { requireSeals } from "@pawl/core/runs/checksums.js";
 import { hasManifest } from "@pawl/core/runs/manifest.js";
@@ -123,6 +124,7 @@ export async function openModel(what: ModelToOpen): Promise<OpenModel> {
   try {
     refuseMissing(what.needs ?? {}, engine.capabilities);
     const tokenizer = read ?? (await servedTokenizer(engine, what.servedFolder));
+    engine.useVocabulary?.(() => vocabularyOf(tokenizer));
     return { engine, tokenizer, source };
   } catch (error) {
     await engine.dispose();

@@ -144,8 +144,11 @@ describe("an answer", () => {
   });
 
   it.each([
-    [{ response_format: { type: "json_object" } }, "response_format: is not supported; ask for"],
-    [{ tools: offered, tool_choice: "required" }, "tool_choice: is not supported: the model cann"],
+    [
+      { response_format: { type: "json_object" } },
+      "response_format: is not supported: this engine",
+    ],
+    [{ tools: offered, tool_choice: "required" }, "tool_choice: is not supported: this engine"],
     [{ tools: offered, parallel_tool_calls: false }, "parallel_tool_calls: is not supported"],
     [
       { tools: [{ type: "function", function: { ...tools[0], strict: true } }] },

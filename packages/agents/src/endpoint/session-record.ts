@@ -23,6 +23,8 @@ export interface CallRecord {
   /** What is wrong with a call that cannot be read. */
   readonly malformed?: string;
   readonly temperature: number;
+  /** What the answer was held to: log-probabilities are those among the tokens it allowed. */
+  readonly constraint?: RecordedSession["calls"][number]["constraint"];
   readonly prompt_token_ids: readonly number[];
   readonly token_ids: readonly number[];
   /** Log-probabilities under the model itself, at temperature 1 and without truncation. */
@@ -43,7 +45,7 @@ export function sessionRecord(of: {
     object: "session",
     created: Math.floor(created / 1000),
     calls: session.calls.map((call): CallRecord => {
-      const { index, parent, messages, tools, answer, sample, temperature } = call;
+      const { index, parent, messages, tools, answer, sample, temperature, constraint } = call;
       return {
         index,
         parent: parent?.index ?? null,
@@ -53,6 +55,7 @@ export function sessionRecord(of: {
         stop: answer.stop,
         ...(answer.malformed !== undefined && { malformed: answer.malformed }),
         temperature,
+        ...(constraint !== undefined && { constraint }),
         prompt_token_ids: answer.promptTokens,
         token_ids: sample.tokens,
         logprobs: sample.logprobs,

@@ -43,12 +43,13 @@ function expressionOf({ json, calls, text }: Constraint): Expression {
   if (calls !== undefined) {
     const call = objectCall(calls);
     const isTagged = calls.form === "hermes";
-    if (text === true) options.push(isTagged ? taggedText(call) : choice(call, callFreeText()));
+    const most = calls.single ? 1 : Number.POSITIVE_INFINITY;
+    if (text === true)
+      options.push(isTagged ? taggedText(call, most) : choice(call, callFreeText()));
     else if (!isTagged) options.push(call);
     else {
       const one = tagged(call);
-      const more = calls.single ? [] : [repeat(sequence(literal("\n"), one))];
-      options.push(sequence(one, ...more));
+      options.push(sequence(one, repeat(sequence(literal("\n"), one), 0, most - 1)));
     }
   }
   return choice(...options);
@@ -92,9 +93,9 @@ function without(...words: readonly string[]): Automaton {
 }
 
 /** Text with right calls in it. */
-function taggedText(call: Expression): Expression {
+function taggedText(call: Expression, most: number): Expression {
   const text = accepted(without(OPENING));
-  return sequence(text, repeat(sequence(tagged(call), text)));
+  return sequence(text, repeat(sequence(tagged(call), text), 0, most));
 }
 
 /** Text that is not read as a call: those stand alone, fenced, or after a thought. */

@@ -1,6 +1,6 @@
 /** An engine on another machine: an `Engine` that runs on a server, over HTTP. */
 
-import { checkAdamParams, checkRequests } from "@pawl/core/engine/checks.js";
+import { checkAdamParams, checkRequests, refuseConstraints } from "@pawl/core/engine/checks.js";
 import { type Engine, EngineError, type OptimResult } from "@pawl/core/engine/engine.js";
 import { keyFrom } from "@pawl/core/http/http-client.js";
 import { z } from "zod";
@@ -41,6 +41,11 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
   const live = <T>(work: () => Promise<T>): Promise<T> =>
     disposed ? Promise.reject(new EngineError("the engine was disposed")) : work();
 
+  const requireConstraints = (given: Parameters<typeof refuseConstraints>[0]): void => {
+    if (model.capabilities().constraints !== true)
+      refuseConstraints(given, `the engine server at ${shownUrl}`);
+  };
+
   return {
     get capabilities() {
       return model.capabilities();
@@ -49,6 +54,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
       live(async () => {
         if (weights === "actor") throw noActor(shownUrl);
         checkRequests(requests, model.capabilities());
+        requireConstraints(requests);
         return model.sample(requests);
       }),
     forward: (sequences, wanted = {}) =>
@@ -57,10 +63,14 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
           throw new EngineError(
             `the engine server at ${shownUrl} does not compute entropies, which were requested`,
           );
+        requireConstraints(sequences);
         return forward(model, sequences, wanted);
       }),
     forwardBackward: (sequences, objective) =>
-      live(() => forwardBackward(model, sequences, objective)),
+      live(async () => {
+        requireConstraints(sequences);
+        return forwardBackward(model, sequences, objective);
+      }),
     optimStep: (params) =>
       live(async () => {
         checkAdamParams(params);

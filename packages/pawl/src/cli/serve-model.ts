@@ -93,7 +93,7 @@ async function serve(
   const { out, maxTokens, temperature, seed, maxSessions, maxCalls, maxRequests, idleMinutes } =
     config;
   const embedded = engine.capabilities.name === "embedded";
-  const { maxContext } = engine.capabilities;
+  const { maxContext, constraints } = engine.capabilities;
   // A server of its own batches what comes, and a slice would cost a round trip.
   const sampler = createScheduler(engine, {
     pace: "served",
@@ -108,7 +108,7 @@ async function serve(
     limits: { maxSessions, maxRequests, idleMs: 60_000 * idleMinutes },
     createSession: (id, own) =>
       createSession({
-        ...{ sampler, tokenizer, maxContext, sampling: { maxTokens, temperature } },
+        ...{ sampler, tokenizer, maxContext, constraints, sampling: { maxTokens, temperature } },
         callLimit: maxCalls,
         seed: own ?? (id === undefined ? mixSeed(seed, answered++) : mixSeed(seed, "session", id)),
       }),
