@@ -66,14 +66,11 @@ export function createMasks(
       let at = path[depth]!;
       for (let byte = start + same; byte < end; byte++) {
         at = next[at * classCount + classes[bytes[byte]!]!]!;
-        if (at < 0 || !live[at]) {
-          at = -1;
-          break;
-        }
+        if (at < 0) break;
         depth++;
         path[depth] = at;
       }
-      if (at >= 0 && depth === end - start) mask[ids[row]!] = 1;
+      if (at >= 0 && live[at]) mask[ids[row]!] = 1;
     }
     return mask;
   };
@@ -87,9 +84,9 @@ export function createMasks(
       let at = state;
       for (let byte = starts[row]!; byte < starts[row + 1]!; byte++) {
         at = next[at * classCount + classes[bytes[byte]!]!]!;
-        if (at < 0 || !live[at]) return OUTSIDE;
+        if (at < 0) return OUTSIDE;
       }
-      return at;
+      return live[at] ? at : OUTSIDE;
     },
     allowed(state) {
       if (state < 0) return everything;

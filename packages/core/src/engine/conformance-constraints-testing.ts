@@ -190,7 +190,7 @@ export const constraintChecks: readonly ConformanceCheck[] = [
         if (!sparse)
           for (const [i, { logprobs }] of forward.entries())
             close(before.logprobs[i]!, logprobs, 1e-4);
-        const rate = 0.1;
+        const rate = 0.03;
         const memoryless = { beta1: 0, beta2: 0, eps: 1, weightDecay: 0 };
         const { gradNorm } = await engine.optimStep({ learningRate: rate, ...memoryless });
         const after = await engine.forwardBackward(sequences, { ...objective, sparse });
