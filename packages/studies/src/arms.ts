@@ -36,6 +36,25 @@ interface Variant {
 /** λ of the arm `echo`: ECHO (arXiv 2605.24517) adds cross-entropy at 0.05 to 0.1. */
 const ECHO_LAMBDA = 0.05;
 
+/** What a harbour's log says, as long as what a house answers: nothing of it is in any world here. */
+const FOREIGN = `${[
+  "The ferry leaves pier 4 at noon. Two crates of lemons and a bicycle are still on the quay.",
+  "Wind from the north-west, 5 knots. The lighthouse reports fog beyond the second buoy.",
+  "A trawler asks for ice. The harbour master grants berth 12, next to the pilot boat.",
+  "The crane lifts a container from the barge. It weighs 9 tonnes, and the ropes hold.",
+  "Low tide. The sandbank lies bare, and seals rest on it until the evening.",
+  "The customs officer counts 30 sacks of coffee, one fewer than on the list.",
+  "Nobody answers the radio. The coastguard sends a cutter to the wreck.",
+  "The diver comes up with a chain. He says the anchor is stuck in old nets.",
+  "High water at six. The lock keeper opens the gate for a sailing school.",
+  "The net is torn in three places. It takes the crew all afternoon to mend it.",
+  "A storm warning: gusts of 50 knots before midnight. All small boats stay in port.",
+  "The cook buys mackerel from the stall by the bridge, and pays with a bottle of rum.",
+].join("\n")}\n`;
+
+/** Where a house begins to list what is seen in a place, with the words that lead to it. */
+const SEEN = "\\s*(On|In|Inside|Next to) (the [^,.]*|it), you see";
+
 const paw = (changes: Changes): Changes => ({ paw: changes });
 
 /** Changes by name. */
@@ -47,6 +66,28 @@ export const variants: Readonly<Record<string, Variant>> = {
   echo: {
     does: `ECHO: cross-entropy on all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
     changes: paw({ loss: "ce", alpha: 1, lambda: ECHO_LAMBDA, aggregation: "token-mean" }),
+  },
+  shuffled: {
+    does: "PaW with what followed other transitions as targets",
+    changes: paw({ targets: "shuffled" }),
+  },
+  foreign: {
+    does: "PaW with texts of another world as targets",
+    changes: paw({ targets: FOREIGN }),
+  },
+  effect: {
+    does: "PaW up to the list of what is seen: what changes through actions",
+    changes: paw({ until: SEEN }),
+  },
+  alternating: {
+    does: "as echo, in every fourth update only",
+    changes: paw({
+      loss: "ce",
+      alpha: 1,
+      lambda: ECHO_LAMBDA,
+      aggregation: "token-mean",
+      every: 4,
+    }),
   },
   mae: { does: "MAE without the mask", changes: paw({ loss: "mae" }) },
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
@@ -62,6 +103,7 @@ export const numbered: Readonly<
   rho: { does: "ρ of the mask", changes: (rho) => paw({ rho }) },
   lambda: { does: "a fixed λ", changes: (lambda) => paw({ lambda }) },
   kl: { does: "coefficient of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
+  beta2: { does: "Adam's β₂", changes: (beta2) => ({ optimizer: { beta2 } }) },
 };
 
 /** `grpo` for the plain arm, `grpo+ce` for others. */

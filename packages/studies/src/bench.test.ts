@@ -57,6 +57,20 @@ describe("the matrix", () => {
     ]);
     expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
     expect(jobs[1]!.config.paw).toMatchObject({ loss: "cmae", lambda: 1 });
+    const controls = ["shuffled", "foreign", "effect", "alternating", "beta2=0.95"];
+    const [shuffled, foreign, effect, alternating, beta2] = jobsOf(
+      options({ arms: controls, seeds: [0] }),
+    ).map(({ config }) => config);
+    expect(shuffled!.paw).toMatchObject({ loss: "cmae", targets: "shuffled", every: 1 });
+    expect(foreign!.paw.targets.split("\n").length).toBeGreaterThan(10);
+    const seen = new RegExp(effect!.paw.until!);
+    const arrived = "You arrive at drawer 2. The drawer 2 is open. In it, you see a pen 1.";
+    expect(arrived.slice(0, arrived.search(seen))).toBe(
+      "You arrive at drawer 2. The drawer 2 is open.",
+    );
+    expect("You pick up the pen 1 from the desk 1.".search(seen)).toBe(-1);
+    expect(alternating!.paw).toMatchObject({ loss: "ce", lambda: 0.05, every: 4 });
+    expect(beta2!.optimizer).toMatchObject({ beta2: 0.95 });
     // Shared settings of world modelling are no arm's without it.
     const [plain] = jobsOf(options({ arms: ["plain"], train: { paw: { alpha: 0.5 } } }));
     expect(plain!.config.paw).toMatchObject({ loss: "off", alpha: 0.75 });

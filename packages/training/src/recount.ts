@@ -78,7 +78,9 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
         "policy.actionEntropy": mean(rows.map(({ entropy }) => entropy!)),
       }),
     ...(rows.length > 0 && { "policy.tokens": actions }),
-    ...((paw.loss === "off" || isSelectable) && {
+    // Other targets have other lengths, which the record does not say.
+    ...((paw.loss === "off" ||
+      (isSelectable && paw.targets === "own" && paw.until === undefined)) && {
       "world.targets": targets,
       "train.tokens": tokensRead(
         rows,

@@ -47,6 +47,7 @@ import { updatesOf } from "@pawl/core/train/recorded-updates.js";
 import { referenceScores } from "@pawl/core/train/reference-scores.js";
 import { expectedSteps } from "@pawl/core/train/rl.js";
 import { mayBeStale } from "@pawl/core/train/staleness.js";
+import { pawAt } from "@pawl/core/update/targets.js";
 import { actionSequences, type Transition } from "@pawl/core/update/transitions.js";
 import { contextOf } from "@pawl/models/weights/config-json.js";
 import type { TrainConfig } from "./config.js";
@@ -216,7 +217,7 @@ async function createReplayer(
     const isOwn = !usesSampler(index) && !mayBeStale(configAt(index));
     const atRatioOne = !valued && isOwn && hasSampledLogprobs(groups);
     const counted = recount(groups, {
-      config,
+      config: { ...config, paw: pawAt(config.paw, index) },
       maxReturn,
       maxTokens,
       ownGroups: valued,
@@ -255,7 +256,7 @@ async function createReplayer(
     const learner = createLearner(context, { ...config, mismatchLimit });
     const scored = await learner.score(groups);
     const advantages = advantagesOf(groups, scored.valueTable);
-    const prepared = learner.prepare(groups, advantages, scored);
+    const prepared = learner.prepare(groups, advantages, scored, index);
     const terms = { critic: valued && !own, sampler: sampler || stale };
     const gradients = await measureGradients(engine, prepared, config, terms, index);
     // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's

@@ -1,6 +1,8 @@
 /** Settings of PaW with the paper's defaults: types, help and errors come from here. */
 import { z } from "zod";
 import { addPart, schemaOfParts } from "../added-parts.js";
+import { UserError } from "../errors.js";
+import { readRegularText } from "../files/regular-file.js";
 import { checkLoss } from "./loss-plugin.js";
 import type { WorldLoss } from "./world-loss.js";
 import { lossSettings, worldLossNames, worldLossTitles } from "./world-losses.js";
@@ -40,9 +42,49 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         .describe(
           "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
         ),
+      targets: z
+        .string()
+        .min(1)
+        .overwrite(targetTexts)
+        .default("own")
+        .describe(
+          "what to predict: own, what followed; as controls shuffled, what followed another transition, or a file with a text a line",
+        ),
+      until: z
+        .string()
+        .min(1)
+        .refine(isPattern, "expected a regular expression")
+        .optional()
+        .describe("predict an observation up to the first match of this regular expression"),
+      every: z
+        .int()
+        .min(1)
+        .default(1)
+        .describe("learn observations in every this many updates (1: in all)"),
     })
     .prefault({ loss: "off" }),
 );
+
+/** The setting `targets`: a name of one line that is no kind of target is a file to read. */
+function targetTexts(setting: string): string {
+  if (setting === "own" || setting === "shuffled" || setting.includes("\n")) return setting;
+  try {
+    // Ends with a line break, so that it is known as text when it is read back from a record.
+    return readRegularText(setting).replace(/\s*$/, "\n");
+  } catch (error) {
+    throw new UserError(
+      `paw.targets: expected own, shuffled or a file with a text a line; ${setting} cannot be read: ${(error as Error).message}`,
+    );
+  }
+}
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text) !== undefined;
+  } catch {
+    return false;
+  }
+}
 
 export type PawOptions = z.output<ReturnType<typeof pawOptions>>;
 

@@ -18,6 +18,7 @@ import type { Group } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import { pawAt } from "../update/targets.js";
 import type { ActionResults } from "../update/transition-record.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
 import { prepareUpdate, type Update } from "../update/update.js";
@@ -78,7 +79,13 @@ interface LearningResult {
 /** The stages of an update. */
 export interface Learner {
   score(groups: readonly Group[]): Promise<ScoredActions>;
-  prepare(groups: readonly Group[], advantages: Advantages, scored: ScoredActions): Update;
+  /** The sequences of an update, by its number in the run. */
+  prepare(
+    groups: readonly Group[],
+    advantages: Advantages,
+    scored: ScoredActions,
+    index: number,
+  ): Update;
   /** How both gradients relate, if there are two and it is time to measure; changes no weights. */
   measure(update: Update, index: number): Promise<GradientRelation | undefined>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
@@ -106,9 +113,10 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
   return {
     score: (groups) => scoreActions(engine, groups, wanted, critic, context.reference),
 
-    prepare: (groups, advantages, { results }) =>
+    prepare: (groups, advantages, { results }, index) =>
       prepareUpdate(groups, advantages, {
-        paw,
+        paw: pawAt(paw, index),
+        tokenizer,
         aggregation,
         maxReturn: environment.maxReturn,
         ownGroups: values,

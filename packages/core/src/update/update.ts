@@ -21,6 +21,7 @@ import type { Group } from "../rollout/episode.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
 import { stepSequence } from "./step-sequence.js";
+import { retarget, type TargetTokenizer } from "./targets.js";
 import type {
   ActionResults,
   CreditedTransition,
@@ -46,6 +47,8 @@ export interface UpdateOptions {
   /** Longest sequence the engine takes; observations are truncated there. */
   readonly maxTokens?: number;
   readonly results?: ActionResults;
+  /** For `paw.until`, and texts as `paw.targets`. */
+  readonly tokenizer?: TargetTokenizer;
 }
 
 /** The same with defaults filled in. */
@@ -90,7 +93,7 @@ function prepareGroups(
   const measured = measure(credited, paw);
   const selected = select(measured, paw);
   const lambdas = lambdasOf(groups, options);
-  const targeted = target(selected, options);
+  const targeted = target(retarget(selected, paw, options.tokenizer), options);
   const weighed = weigh(targeted, lambdas, options);
   const learnt = trim(weighed);
   const sequences = mergeContinuations(learnt.map(stepSequence));
