@@ -54,8 +54,10 @@ class LongFilesFirst extends BaseSequencer {
  * engine anew. So functions must be 16 times as busy as usual before they are optimised.
  */
 const execArgv = ["--interrupt-budget=1056000"];
-const setupFiles = ["packages/pawl/src/cli/all-worlds.ts"];
-const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv, setupFiles };
+const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv };
+const setup = "tests/properties.ts";
+/** Loads every world, for those that share a process; the others import it if they need it. */
+const worlds = "packages/pawl/src/cli/all-worlds.ts";
 
 export default defineConfig(({ mode }) => {
   const isNamed = process.argv.some((argument) => argument.endsWith(".test.ts"));
@@ -77,8 +79,16 @@ export default defineConfig(({ mode }) => {
       // Sources without their types are kept in node_modules, by their contents.
       experimental: { fsModuleCache: true },
       projects: [
-        { test: { ...each, name: "shared", isolate: false, ...others } },
-        { test: { ...each, name: "apart", ...own } },
+        {
+          test: {
+            ...each,
+            name: "shared",
+            isolate: false,
+            setupFiles: [worlds, setup],
+            ...others,
+          },
+        },
+        { test: { ...each, name: "apart", setupFiles: [setup], ...own } },
       ],
     },
   };

@@ -2,12 +2,13 @@
 # Installs the packed packages in empty projects, as users do: with npm 10 and 11, without a flag, and with nothing but
 # the tarballs and the registry. Then measures, compiles a program that imports the library, and follows the tutorials.
 #
-#   packaging/check.sh [FOLDER]     a folder for the tarball and the projects (default: a temporary one)
+#   packaging/check.sh [FOLDER [small]]     a folder for the tarballs and the projects (default: a temporary one); `small`
+#                                           packs for this platform only, and follows the first tutorial
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=${1:-$(mktemp -d)}
 mkdir -p "$scratch"
-node packaging/pack.js "$scratch"
+node packaging/pack.js "$scratch" ${2:+this-platform}
 platform=$(node -p 'process.platform + "-" + process.arch')
 tarballs=("$scratch"/pawl-[0-9]*.tgz "$scratch"/pawl-onnx-"$platform"-*.tgz)
 
@@ -60,7 +61,7 @@ TS
 npx tsc --strict --types node --target ES2023 --lib ES2023,DOM --module NodeNext --moduleResolution NodeNext program.ts
 test "$(node program.js)" = "true true"
 test -f node_modules/pawl/docs/reference/commands.md
-node "$root/packaging/tutorials.js" .
+node "$root/packaging/tutorials.js" . ${2:+first-agent}
 echo "the package works"
 
 # The core alone: no native library, and a rollout with its own world.

@@ -1,5 +1,6 @@
 /**
- * `npm run pack [-- FOLDER]`: the packages as they are published, as tarballs in a folder (default: this one).
+ * `npm run pack [-- FOLDER [this-platform]]`: the packages as they are published, as tarballs in a folder (default:
+ * this one); the native library for every platform, or only for this one.
  *
  * onnxruntime-node holds the native library of five platforms, 300 MB, and a script that downloads CUDA. So there is a
  * package for each platform, with onnxruntime-node's own code and that platform's library, and pawl has them as
@@ -30,13 +31,16 @@ const platforms = readdirSync(natives).flatMap((os) =>
   readdirSync(join(natives, os)).map((cpu) => ({ os, cpu, name: `@pawl/onnx-${os}-${cpu}` })),
 );
 
+const isWanted = ({ os, cpu }) =>
+  process.argv[3] !== "this-platform" || (os === process.platform && cpu === process.arch);
+
 const scratch = mkdtempSync(join(tmpdir(), "pawl-pack-"));
 try {
   mkdirSync(out, { recursive: true });
   npm(root, "run", "build");
   packMain();
   packCore();
-  for (const platform of platforms) packPlatform(platform);
+  for (const platform of platforms) if (isWanted(platform)) packPlatform(platform);
 } finally {
   rmSync(scratch, { recursive: true });
 }

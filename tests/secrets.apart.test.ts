@@ -1,4 +1,5 @@
 /** Secrets of the user's are in no file of a run and in no output, whatever servers and worlds do with them. */
+import "@pawl/pawl/cli/all-worlds.js";
 import { spawn } from "node:child_process";
 import {
   existsSync,

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { screenOf } from "@pawl/pawl/cli/screen-testing.js";
 import { afterAll, describe, expect, it } from "vitest";
 
@@ -56,7 +57,7 @@ describe.skipIf(python === undefined)("in a pseudo-terminal", () => {
     expect(text).toContain("recorded to");
   });
 
-  it("RWML shows what it does where, and how predictions get on", () => {
+  it.runIf(isWhole)("RWML shows what it does where, and how predictions get on", () => {
     prepare(
       ...["train", "--quick", "--updates", "0", "--warm-start.episodes", "24"],
       ...["--evaluation.every", "0", "--engine.threads", "1", "--out", warm],
@@ -81,29 +82,32 @@ describe.skipIf(python === undefined)("in a pseudo-terminal", () => {
     expect(text).toContain("heldOut.reward.before");
   });
 
-  it("a world model shows its loss and its matches, and answers Ctrl-C above them", () => {
-    const mix = ["--mix", "expert:12", "--step-limit", "8", "--test", "0.3"];
-    prepare("wm", "data", ...oneRoom, ...mix, "--out", data);
-    const out = join(folder, "wm");
-    const sizes = ["--epochs", "1", "--batch", "4", "--evaluation.trajectories", "1"];
-    const command = ["wm", "train", "--data", data, "--model.start", "tiny", ...sizes, ...small];
-    const whole = run([...command, "--out", out]);
-    expect(whole.status).toBe(0);
-    expect(whole.stdout).toContain("reading the data");
-    expect(whole.text).toMatch(
-      /^world model step (\d)\/\1, loss \S+ {2}\d:\d\d so far, 0:00 left$/m,
-    );
-    expect(whole.text).toMatch(/^loss +\S+ +\d\.\d{4}$/m);
-    expect(whole.text).toMatch(/^exact match .* of test turns$/m);
+  it.runIf(isWhole)(
+    "a world model shows its loss and its matches, and answers Ctrl-C above them",
+    () => {
+      const mix = ["--mix", "expert:12", "--step-limit", "8", "--test", "0.3"];
+      prepare("wm", "data", ...oneRoom, ...mix, "--out", data);
+      const out = join(folder, "wm");
+      const sizes = ["--epochs", "1", "--batch", "4", "--evaluation.trajectories", "1"];
+      const command = ["wm", "train", "--data", data, "--model.start", "tiny", ...sizes, ...small];
+      const whole = run([...command, "--out", out]);
+      expect(whole.status).toBe(0);
+      expect(whole.stdout).toContain("reading the data");
+      expect(whole.text).toMatch(
+        /^world model step (\d)\/\1, loss \S+ {2}\d:\d\d so far, 0:00 left$/m,
+      );
+      expect(whole.text).toMatch(/^loss +\S+ +\d\.\d{4}$/m);
+      expect(whole.text).toMatch(/^exact match .* of test turns$/m);
 
-    const stopped = run(
-      [...command, "--epochs", "500", "--out", join(folder, "stopped")],
-      "step 2/",
-    );
-    expect(stopped.status).toBe(130);
-    expect(stopped.unwrapped).toContain("stopping as soon as what is being computed is done");
-    expect(stopped.unwrapped).toContain("(world model step ");
-    expect(stopped.unwrapped).toContain("interrupted; pawl wm train --resume");
-    expect(stopped.lines.filter((line) => line.startsWith("world model step"))).toHaveLength(1);
-  });
+      const stopped = run(
+        [...command, "--epochs", "500", "--out", join(folder, "stopped")],
+        "step 2/",
+      );
+      expect(stopped.status).toBe(130);
+      expect(stopped.unwrapped).toContain("stopping as soon as what is being computed is done");
+      expect(stopped.unwrapped).toContain("(world model step ");
+      expect(stopped.unwrapped).toContain("interrupted; pawl wm train --resume");
+      expect(stopped.lines.filter((line) => line.startsWith("world model step"))).toHaveLength(1);
+    },
+  );
 });

@@ -5,6 +5,7 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { close, learn, scores, toy } from "@pawl/core/engine/conformance-tools-testing.js";
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
@@ -113,7 +114,7 @@ describe.skipIf(absent)("adapters", () => {
     expect(readdirSync(join(folder, "checkpoints", "exports"))).toEqual([]);
   });
 
-  it("reach a sampler without adapter support merged into the weights", async () => {
+  it.runIf(isWhole)("reach a sampler without adapter support merged into the weights", async () => {
     const standIn = await startStandIn({ kind: "vllm", model: testModel });
     const learner: Engine = await connectRemoteEngine({
       url: server.url,
@@ -132,7 +133,7 @@ describe.skipIf(absent)("adapters", () => {
     await standIn.close();
   });
 
-  it("reach a second server that samples, after every update", async () => {
+  it.runIf(isWhole)("reach a second server that samples, after every update", async () => {
     if (typeof python === "string") return;
     const options = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
     const environment = { ...process.env, PAWL_API_KEY: "" };

@@ -1,4 +1,5 @@
 /** The PyTorch server killed by real signals, and the effect on the run. */
+import "@pawl/pawl/cli/all-worlds.js";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { trainRun } from "@pawl/training/run.js";
 import { tinyConfig } from "@pawl/training/testing.js";
@@ -151,7 +152,7 @@ describe.skipIf(executablePath === undefined)(
       expect(await page.locator(".readout").first().textContent()).toMatch(/^update 1/);
     });
 
-    it("compares groups over seeds", async () => {
+    it.runIf(isWhole)("compares groups over seeds", async () => {
       await go("", "Runs");
       for (const name of ["cmae-1", "cmae-2", "off-1"])
         await page.getByLabel(`Select ${name} to compare`).check();
@@ -245,7 +246,7 @@ describe.skipIf(executablePath === undefined)(
       expect(await faults()).toEqual([]);
     });
 
-    it("shows what the evaluations of a world model wrote", async () => {
+    it.runIf(isWhole)("shows what the evaluations of a world model wrote", async () => {
       const data = join(root, "data");
       const model = join(root, "world-model");
       const room = ["--env.rooms", "1", "--env.receptacles", "4", "--env.objects", "3"];

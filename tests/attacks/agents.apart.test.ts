@@ -1,3 +1,4 @@
+import "@pawl/pawl/cli/all-worlds.js";
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

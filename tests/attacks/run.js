@@ -10,6 +10,7 @@ const PAGE = "docs/attacks.md";
 const BEGIN = "<!-- by npm run attack -- --write -->";
 const END = "<!-- until here -->";
 
+process.env.PAWL_DOSE = "whole";
 const vitest = await startVitest("test", [], { mode: "attacks", watch: false });
 /** Attacks by promise: the outermost `describe` of a test is the promise that it attacks. */
 const promises = new Map();

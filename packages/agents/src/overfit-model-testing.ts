@@ -2,7 +2,7 @@
  * A real model for tests that has learnt one conversation by heart: it calls tools ten times, once
  * two of them, and then says that it is enough.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Engine, TrainSequence } from "@pawl/core/engine/engine.js";
@@ -48,12 +48,12 @@ async function lesson(): Promise<TrainSequence> {
   return { ids, targets, inputs: { weight: Float32Array.from(targets, (one) => one / count) } };
 }
 
-/** Where its weights are kept, for the next test file of the same process. */
-let saved: string | undefined;
+/** Where its weights are kept for all test files: `tests/temporary.ts` removes them after the last one. */
+const saved = join(tmpdir(), "pawl-overfit");
 
 /** The engine of that model; the caller disposes of it. */
 export async function overfitEngine(): Promise<Engine> {
-  if (saved !== undefined) return createEmbeddedEngine({ model: { folder: saved }, threads: 1 });
+  if (existsSync(saved)) return createEmbeddedEngine({ model: { folder: saved }, threads: 1 });
   const { vocabularySize } = hermes;
   const model = { preset: "tiny", vocabularySize, maxContext: 1024 } as const;
   const engine = await createEmbeddedEngine({ model, threads: 1 });
@@ -64,10 +64,10 @@ export async function overfitEngine(): Promise<Engine> {
     await engine.optimStep({ learningRate: 5e-3, gradClipNorm: 1 });
   }
   await engine.discardGradients();
-  const folder = mkdtempSync(join(tmpdir(), "pawl-overfit-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const folder = mkdtempSync(`${saved}-`);
   await engine.save(folder, { optimizer: false });
-  saved = folder;
+  // Another process may have been faster.
+  if (!existsSync(saved)) renameSync(folder, saved);
   return engine;
 }
 

@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import { createRandom } from "@pawl/core/random.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -185,7 +186,7 @@ describe("derivatives agree with finite differences", () => {
           const error = await gradientError(inputs([a, b, c], noise), apply, noise);
           expect(error).toBeLessThan(TOLERANCE);
         }),
-        { numRuns: 12 },
+        { numRuns: dose(12, 4) },
       );
     });
 });

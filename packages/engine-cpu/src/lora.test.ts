@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { conformanceChecks } from "@pawl/core/engine/conformance-testing.js";
+import { roadChecks } from "@pawl/core/engine/conformance-testing.js";
 import { close, learn, scores, toy } from "@pawl/core/engine/conformance-tools-testing.js";
 import { sub, value } from "@pawl/core/objectives/expression.js";
 import { inProcess, writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 
 describe("the embedded engine conforms with adapters", () => {
-  for (const { name, run } of conformanceChecks)
+  for (const { name, run } of roadChecks)
     it(name, async () => {
       const folder = name.includes("memorises") ? certain : base;
       await run(() => inProcess({ ...adapted, model: { folder } }));

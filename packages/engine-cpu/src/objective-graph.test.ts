@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import {
   type Expr,
   type Objective,
@@ -83,7 +84,7 @@ describe("compiled objectives", () => {
             });
         },
       ),
-      { numRuns: 150, seed: 5 },
+      { numRuns: dose(150), seed: 5 },
     );
     expect(compared).toBeGreaterThan(500);
   });

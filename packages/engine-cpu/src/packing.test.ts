@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import { createRandom } from "@pawl/core/random.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -49,7 +50,7 @@ describe("packing", () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: dose(60) },
     );
   });
 

@@ -1,6 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { engineOptions } from "@pawl/training/engines.js";
 import { tinyConfig } from "@pawl/training/testing.js";
@@ -108,7 +109,7 @@ describe("synthetic data", () => {
   });
 });
 
-it("compares a warm start with a cold one, from the same weights", async () => {
+it.runIf(isWhole)("compares a warm start with a cold one, from the same weights", async () => {
   const { model: _, engine: __, seed: ___, ...world } = config();
   const train = tinyConfig({ model: { start: "tiny", maxContext: 256 }, updates: 1 });
   const folder = join(parent, "arms");

@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { readManifest, writeManifest } from "@pawl/core/runs/manifest.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
@@ -102,7 +103,7 @@ describe("what is missing is named, and nothing is deleted for it", () => {
     );
   });
 
-  it("episodes and metrics: the run goes on, and says what it lacks", async () => {
+  it.runIf(isWhole)("episodes and metrics: the run goes on, and says what it lacks", async () => {
     const run = copyOf("no-record");
     rmSync(join(run, "episodes.jsonl.gz"));
     rmSync(join(run, "metrics.jsonl"));
@@ -133,7 +134,7 @@ describe("what is missing is named, and nothing is deleted for it", () => {
   });
 });
 
-describe("files of another run", () => {
+describe.runIf(isWhole)("files of another run", () => {
   const other = join(parent, "other");
   beforeAll(() => trainRun({ ...config, seed: 1 }, { folder: other }));
 
@@ -151,7 +152,7 @@ describe("files of another run", () => {
   });
 });
 
-it("a damaged checkpoint that is not needed does not end the run", async () => {
+it.runIf(isWhole)("a damaged checkpoint that is not needed does not end the run", async () => {
   const run = copyOf("older");
   flip(join(run, "checkpoints/000002/state.json"), 3);
   const { code, stderr } = await resume(run);
@@ -194,7 +195,7 @@ describe("a manifest with another number of groups", () => {
 });
 
 describe("damaged records", () => {
-  it("in the middle are kept aside, and the run goes on", async () => {
+  it.runIf(isWhole)("in the middle are kept aside, and the run goes on", async () => {
     const run = copyOf("middle");
     const path = join(run, "episodes.jsonl.gz");
     const second = appends(readFileSync(path))[1]!;

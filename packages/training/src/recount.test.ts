@@ -7,6 +7,7 @@ import {
   computeAdvantages,
   equalGroups,
 } from "@pawl/core/advantages/advantages.js";
+import { dose } from "@pawl/core/dose-testing.js";
 import { evaluateObjective } from "@pawl/core/objectives/expression-evaluate.js";
 import { objectiveOptions, updateObjective } from "@pawl/core/objectives/objective.js";
 import { pawOptions } from "@pawl/core/objectives/paw-options.js";
@@ -133,7 +134,7 @@ describe("a recount", () => {
           for (const [name, value] of recorded) expect(counted[name], name).toBeCloseTo(value, 5);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: dose(150) },
     );
   });
 
@@ -168,7 +169,7 @@ describe("a recount", () => {
           close(first.returns, second.returns);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: dose(100) },
     );
   });
 

@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -95,7 +96,7 @@ describe("the replay of a run", () => {
     expect(problems).toEqual([`${join(other, "episodes.jsonl.gz")} is missing`]);
   });
 
-  it("replays a critic and full entropies as far as weights are kept", async () => {
+  it.runIf(isWhole)("replays a critic and full entropies as far as weights are kept", async () => {
     const folder = join(parent, "ppo");
     const config = tinyConfig({
       advantage: { name: "ppo" },
@@ -116,7 +117,7 @@ describe("the replay of a run", () => {
     );
   });
 
-  it("learns again at the sampling temperature", async () => {
+  it.runIf(isWhole)("learns again at the sampling temperature", async () => {
     const folder = join(parent, "cold");
     const config = tinyConfig({
       ...{ temperature: 0.6, updates: 2, checkpointEvery: 2, evaluation: { every: 0 } },
@@ -135,16 +136,19 @@ describe("the replay of a run", () => {
     expect(updates[1]!.compared).toContain("policy.loss");
   });
 
-  it("leaves out gradients that were measured on a sample, as in older runs", async () => {
-    const old = changed(run, "sampled", "manifest.json", (text) =>
-      text.replace(/"gradients": \{[^}]*\}/, '"gradientSample": 8'),
-    );
-    const [update] = await replayed(old, true);
-    expect(update!.learnt).toBe(true);
-    expect(update!.divergences).toEqual([]);
-    // No episode succeeded, so there is no cosine.
-    expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
-  });
+  it.runIf(isWhole)(
+    "leaves out gradients that were measured on a sample, as in older runs",
+    async () => {
+      const old = changed(run, "sampled", "manifest.json", (text) =>
+        text.replace(/"gradients": \{[^}]*\}/, '"gradientSample": 8'),
+      );
+      const [update] = await replayed(old, true);
+      expect(update!.learnt).toBe(true);
+      expect(update!.divergences).toEqual([]);
+      // No episode succeeded, so there is no cosine.
+      expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
+    },
+  );
 
   it("rejects folders that are not training runs", async () => {
     const out = join(parent, "rollout");

@@ -5,6 +5,7 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { startTestServer } from "@pawl/engine-remote/remote/server-testing.js";
 import { type StandIn, startStandIn } from "@pawl/engine-remote/sampler/server-testing.js";
@@ -80,24 +81,27 @@ describe("a run with a separate sampler", () => {
       expect(a.metrics[1]).not.toHaveProperty("policy.importance");
     });
 
-  it("acts while the engine learns, with the same episodes as the engine's own actor", async () => {
-    const folder = join(parent, "ahead");
-    const own = await aheadHere();
-    const { url } = await start("vllm");
-    const problems: string[] = [];
-    const onProblem = (problem: string): void => void problems.push(problem);
-    await trainRun(config({ sampler: url }, overlap), { folder, onProblem });
-    const drawn = (run: string) =>
-      recorded(run).episodes.map(({ weights, steps }) => [
-        weights,
-        steps.map(({ action }) => action),
-      ]);
-    expect(drawn(folder)).toEqual(drawn(own));
-    // Only the embedded engine takes turns.
-    expect(problems.join("\n")).not.toMatch(/in turns/);
-  });
+  it.runIf(isWhole)(
+    "acts while the engine learns, with the same episodes as the engine's own actor",
+    async () => {
+      const folder = join(parent, "ahead");
+      const own = await aheadHere();
+      const { url } = await start("vllm");
+      const problems: string[] = [];
+      const onProblem = (problem: string): void => void problems.push(problem);
+      await trainRun(config({ sampler: url }, overlap), { folder, onProblem });
+      const drawn = (run: string) =>
+        recorded(run).episodes.map(({ weights, steps }) => [
+          weights,
+          steps.map(({ action }) => action),
+        ]);
+      expect(drawn(folder)).toEqual(drawn(own));
+      // Only the embedded engine takes turns.
+      expect(problems.join("\n")).not.toMatch(/in turns/);
+    },
+  );
 
-  it("works with an engine server, whose weights are copied for it", async () => {
+  it.runIf(isWhole)("works with an engine server, whose weights are copied for it", async () => {
     const folder = join(parent, "both");
     const { url } = await start("vllm");
     const model = { model: { folder: join(here, "reference") }, threads: 1 };
@@ -146,22 +150,25 @@ describe("a run with a separate sampler", () => {
     }
   });
 
-  it("that keeps old weights stops the run before it learns, if no limit is set", async () => {
-    const folder = join(parent, "stopped");
-    const stale = await start("vllm");
-    const optimizer = { learningRate: 0.02, warmup: 0 };
-    const running = trainRun(config({ sampler: stale.url }, { optimizer }), {
-      folder,
-      onMetrics: ({ update }) => {
-        stale.stale = update === 0 || stale.stale;
-      },
-    });
-    await expect(running).rejects.toThrow(
-      /mismatch.mean is [\d.]+ nats, above 0.1: .*vLLM .*The sampler has other weights.*--mismatch-limit/,
-    );
-    expect(openRun(folder, fail).manifest.status).toBe("failed");
-    expect(recorded(folder).metrics.map(({ update }) => update)).toEqual([-1, 0]);
-  });
+  it.runIf(isWhole)(
+    "that keeps old weights stops the run before it learns, if no limit is set",
+    async () => {
+      const folder = join(parent, "stopped");
+      const stale = await start("vllm");
+      const optimizer = { learningRate: 0.02, warmup: 0 };
+      const running = trainRun(config({ sampler: stale.url }, { optimizer }), {
+        folder,
+        onMetrics: ({ update }) => {
+          stale.stale = update === 0 || stale.stale;
+        },
+      });
+      await expect(running).rejects.toThrow(
+        /mismatch.mean is [\d.]+ nats, above 0.1: .*vLLM .*The sampler has other weights.*--mismatch-limit/,
+      );
+      expect(openRun(folder, fail).manifest.status).toBe("failed");
+      expect(recorded(folder).metrics.map(({ update }) => update)).toEqual([-1, 0]);
+    },
+  );
 
   it("can be replayed, and its model read, without the sampler", async () => {
     const folder = join(parent, "replayed");
@@ -227,7 +234,7 @@ describe("a second engine server as the sampler", () => {
     await close();
   });
 
-  it("gets weights over the network if they are copied", async () => {
+  it.runIf(isWhole)("gets weights over the network if they are copied", async () => {
     const { learner, sampler, checkpoints, close } = await pair("sent", false);
     const apart = { address: learner.url, sampler: sampler.url };
     await expect(openEngine(engineOptions.parse(apart), { served: true })).rejects.toThrow(

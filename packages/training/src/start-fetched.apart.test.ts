@@ -1,4 +1,5 @@
 /** Runs that start from a model that is not a folder. */
+import "@pawl/pawl/cli/all-worlds.js";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseCompletionRequest } from "./completion-request.js";
@@ -183,7 +184,7 @@ describe("refused by name is", () => {
           expect((error as Refusal).status).toBe(400);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: dose(300) },
     );
   });
 });

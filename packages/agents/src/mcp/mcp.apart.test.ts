@@ -1,3 +1,4 @@
+import "@pawl/pawl/cli/all-worlds.js";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { dose } from "@pawl/core/dose-testing.js";
 import { EnvError, type Environment, type RemoteEnv } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { numberedTasks, taskLists } from "@pawl/core/envs/task-lists.js";
@@ -199,7 +200,7 @@ describe("a session", () => {
         const { type } = await wild.ask(text);
         expect(["observation", "state", "error", "mcp"]).toContain(type);
       }),
-      { numRuns: 500 },
+      { numRuns: dose(500) },
     );
     expect(await calm.ask({ type: "state" })).toEqual(before);
     await wild.close();

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { envChecks } from "@pawl/core/envs/conformance.js";
 import { EnvError, type Environment, type RemoteEnv, type Task } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
@@ -141,7 +142,7 @@ describe("through pawl serve env", () => {
   });
 });
 
-it.skipIf(!officialDataThere)("ALFWorld is the same through the socket", async () => {
+it.runIf(isWhole && officialDataThere)("ALFWorld is the same through the socket", async () => {
   const data = unpacked(GAMES);
   const { child, url } = await serve("alfworld", "--env.data", data);
   const own = openEnvironment({ name: "alfworld", data });

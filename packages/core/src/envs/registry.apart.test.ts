@@ -1,3 +1,4 @@
+import "@pawl/pawl/cli/all-worlds.js";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineEnv } from "./define-env.js";

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { dose } from "../dose-testing.js";
 import {
   abs,
   add,
@@ -249,7 +250,7 @@ describe("simplify", () => {
         const simplified = evaluate(simplify(expr), token.quantities, token.inputs);
         expect(simplified).toBeCloseTo(original.result, 12);
       }),
-      { numRuns: 500 },
+      { numRuns: dose(500) },
     );
   });
 
@@ -297,7 +298,7 @@ describe("derivative", () => {
       fc.property(anyExpression, anyToken, (expr, token) => {
         for (const quantity of QUANTITIES) check(expr, token, quantity);
       }),
-      { numRuns: 3000 },
+      { numRuns: dose(3000) },
     );
     expect(judged).toBeGreaterThan(300);
   });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../../../tests/helpers/small-world.js";
+import { dose } from "../dose-testing.js";
 import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
 import { type TextPart, tokenStarts } from "./whole-text.js";
@@ -92,7 +93,7 @@ describe("parts of a text", () => {
           const meant = all.filter((part) => part.special);
           expect(special).toEqual(meant.map(() => tokenizer.id("<|user|>")));
         }),
-        { numRuns: 500 },
+        { numRuns: dose(500) },
       );
   });
 

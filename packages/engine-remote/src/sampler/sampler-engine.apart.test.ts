@@ -2,7 +2,8 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { conformanceChecks } from "@pawl/core/engine/conformance-testing.js";
+import { some } from "@pawl/core/dose-testing.js";
+import { roadChecks } from "@pawl/core/engine/conformance-testing.js";
 import { crossEntropy, learn, toy } from "@pawl/core/engine/conformance-tools-testing.js";
 import type { Engine, Sample } from "@pawl/core/engine/engine.js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -16,6 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 // The others do not sample, so the engine itself passes them.
 const samples = /sampled log|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
+const checks = roadChecks.filter(({ name }) => samples.test(name));
 const retry = { retries: 1, backoffMs: 1 };
 
 /** A fresh engine with the sampler at this address. */
@@ -37,7 +39,7 @@ for (const kind of ["vllm", "sglang"] as const)
     });
     afterAll(() => server.close());
 
-    for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
+    for (const { name, run } of kind === "vllm" ? checks : some(checks))
       it(name, async () => {
         const before = server.calls.length;
         await run(() => sampledBy(`${server.url}/v1/`));
@@ -92,7 +94,7 @@ describe("an engine sampled by an engine server", () => {
     rmSync(checkpoints, { recursive: true, force: true });
   });
 
-  for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
+  for (const { name, run } of some(checks))
     it(name, async () => {
       const before = server.counts.get("sample_batch") ?? 0;
       await run(() => sampledBy(server.url));

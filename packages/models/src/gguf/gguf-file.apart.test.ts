@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dose } from "@pawl/core/dose-testing.js";
 import { EngineError } from "@pawl/core/engine/engine.js";
 import { UserError } from "@pawl/core/errors.js";
 import fc from "fast-check";
@@ -192,7 +193,7 @@ it("whatever its bytes, a file is read or refused with a clear error, in little 
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: dose(300) },
   );
   expect(process.memoryUsage().arrayBuffers).toBeLessThan(256 * 2 ** 20);
 });

@@ -2,10 +2,12 @@
  * It needs a process of its own: where ONNX Runtime makes the first session of a process in the thread
  * of the tests, that thread takes denormal numbers for zero from then on.
  */
+
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dose } from "@pawl/core/dose-testing.js";
 import { EngineError } from "@pawl/core/engine/engine.js";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -71,7 +73,7 @@ describe("writeSafetensors and readTensor", () => {
         await writeSafetensors(file, tensors);
         expect(await readAll(file)).toEqual(tensors);
       }),
-      { numRuns: 40 },
+      { numRuns: dose(40) },
     );
   });
 
@@ -212,7 +214,7 @@ describe("openSafetensors rejects", () => {
           expect(outcome instanceof Map || outcome instanceof EngineError).toBe(true);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: dose(300) },
     );
   });
 });

@@ -1,3 +1,4 @@
+import "@pawl/pawl/cli/all-worlds.js";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
 /** Plugins: what they may add, and what is refused, each time by name. */
+import "@pawl/pawl/cli/all-worlds.js";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

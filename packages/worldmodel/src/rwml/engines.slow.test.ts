@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { testModel } from "@pawl/engine-remote/remote/model-testing.js";
 import { startTestServer, type TestServer } from "@pawl/engine-remote/remote/server-testing.js";
@@ -109,7 +110,7 @@ it.concurrent("an engine server that does not answer, or lacks what is needed, i
   expect(scratch.stderr).toContain("tiny holds no model");
 });
 
-it.concurrent("predicts with a separate sampler, if one is named", async () => {
+it.runIf(isWhole)("predicts with a separate sampler, if one is named", async () => {
   const sampler = await startStandIn({
     kind: "vllm",
     model: { model: { folder: join(warm, "reference") }, threads: 1 },

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isWhole } from "@pawl/core/dose-testing.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
@@ -67,8 +68,8 @@ beforeAll(async () => {
     tinyConfig({
       updates: 0,
       warmStart: {
-        episodes: 48,
-        sft: { epochs: 4, batch: 8, observationWeight: 1, optimizer: { learningRate: 3e-3 } },
+        episodes: 32,
+        sft: { epochs: 3, batch: 8, observationWeight: 1, optimizer: { learningRate: 3e-3 } },
       },
     }),
     { folder: warm },
@@ -160,7 +161,7 @@ describe("an RWML run", () => {
     );
   });
 
-  it("can be the start of task RL, and can be evaluated", async () => {
+  it.runIf(isWhole)("can be the start of task RL, and can be evaluated", async () => {
     const config = tinyConfig({
       model: { start: whole },
       warmStart: { episodes: 0 },
@@ -196,22 +197,25 @@ describe("bad input", () => {
     ).rejects.toThrow(/filter\.keep: 0\.5 would change nothing: it needs filter\.share above 0/);
   });
 
-  it("if all rewards are equal, skips the update, counts it, and keeps the weights", async () => {
-    const folder = join(parent, "equal");
-    // Predictions of one token never end, so none can be the state itself.
-    await rwmlRun(tiny({ predictionTokens: 1, updates: 2, filter: { share: 0 } }), {
-      folder,
-      reward: equal,
-    });
-    const { metrics, summary } = recorded(folder);
-    expect(metrics[1]).toMatchObject({
-      "rwml.equalGroups": 4,
-      "rwml.skipped": 1,
-      "train.tokens": 0,
-    });
-    expect(metrics[1]!["rwml.unended"]! + metrics[1]!["rwml.empty"]!).toBe(16);
-    expect(summary!["weights.moved"]).toBe(0);
-  });
+  it.runIf(isWhole)(
+    "if all rewards are equal, skips the update, counts it, and keeps the weights",
+    async () => {
+      const folder = join(parent, "equal");
+      // Predictions of one token never end, so none can be the state itself.
+      await rwmlRun(tiny({ predictionTokens: 1, updates: 2, filter: { share: 0 } }), {
+        folder,
+        reward: equal,
+      });
+      const { metrics, summary } = recorded(folder);
+      expect(metrics[1]).toMatchObject({
+        "rwml.equalGroups": 4,
+        "rwml.skipped": 1,
+        "train.tokens": 0,
+      });
+      expect(metrics[1]!["rwml.unended"]! + metrics[1]!["rwml.empty"]!).toBe(16);
+      expect(summary!["weights.moved"]).toBe(0);
+    },
+  );
 
   it("nothing left to learn from is an error with the numbers", async () => {
     const folder = join(parent, "none");
@@ -225,52 +229,57 @@ describe("bad input", () => {
 });
 
 describe("variants", () => {
-  it("adds task rewards, cuts recorded episodes, tracks a text, judges states", async () => {
-    const server = createServer((request, reply) => {
-      request
-        .resume()
-        .on("end", () => reply.end(JSON.stringify({ choices: [{ message: { content: "no" } }] })));
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-    const played = join(parent, "played");
-    await runCli([
-      ...[
-        "rollout",
-        "--policy",
-        "random",
-        "--groups",
-        "8",
-        "--group-size",
-        "1",
-        "--step-limit",
-        "3",
-      ],
-      ...["--env.rooms", "1", "--env.receptacles", "4", "--env.objects", "3", "--out", played],
-    ]);
-    const text = join(parent, "text.txt");
-    writeFileSync(text, "The desk 1 is here.\n\nYou hold nothing.\n");
-    const folder = join(parent, "variants");
-    try {
-      await rwmlRun(
-        tiny({
-          collect: { runs: [played] },
-          filter: { share: 0 },
-          reward: { name: "judge", baseUrl, model: "m" },
-          task: { groups: 2, groupSize: 3 },
-          heldOut: { share: 0.3, triplets: 6, text },
-          updates: 1,
-        }),
-        { folder },
-      );
-    } finally {
-      server.close();
-    }
-    const { episodes, metrics, summary } = recorded(folder);
-    expect(episodes.filter(({ policy }) => policy === "engine")).toHaveLength(6);
-    expect(metrics[1]).toHaveProperty(["train.success"]);
-    expect(summary).toHaveProperty(["heldOut.loss.text.change"]);
-  });
+  it.runIf(isWhole)(
+    "adds task rewards, cuts recorded episodes, tracks a text, judges states",
+    async () => {
+      const server = createServer((request, reply) => {
+        request
+          .resume()
+          .on("end", () =>
+            reply.end(JSON.stringify({ choices: [{ message: { content: "no" } }] })),
+          );
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+      const played = join(parent, "played");
+      await runCli([
+        ...[
+          "rollout",
+          "--policy",
+          "random",
+          "--groups",
+          "8",
+          "--group-size",
+          "1",
+          "--step-limit",
+          "3",
+        ],
+        ...["--env.rooms", "1", "--env.receptacles", "4", "--env.objects", "3", "--out", played],
+      ]);
+      const text = join(parent, "text.txt");
+      writeFileSync(text, "The desk 1 is here.\n\nYou hold nothing.\n");
+      const folder = join(parent, "variants");
+      try {
+        await rwmlRun(
+          tiny({
+            collect: { runs: [played] },
+            filter: { share: 0 },
+            reward: { name: "judge", baseUrl, model: "m" },
+            task: { groups: 2, groupSize: 3 },
+            heldOut: { share: 0.3, triplets: 6, text },
+            updates: 1,
+          }),
+          { folder },
+        );
+      } finally {
+        server.close();
+      }
+      const { episodes, metrics, summary } = recorded(folder);
+      expect(episodes.filter(({ policy }) => policy === "engine")).toHaveLength(6);
+      expect(metrics[1]).toHaveProperty(["train.success"]);
+      expect(summary).toHaveProperty(["heldOut.loss.text.change"]);
+    },
+  );
 });
 
 describe("pawl rwml", () => {

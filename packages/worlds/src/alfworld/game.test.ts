@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { shedDomain, shedGame, shedProblem } from "./fixtures/shed.js";
@@ -136,7 +137,7 @@ describe("applicable actions", () => {
           expect(offered(game.world, walk.state)).toEqual(bruteForce(game.world, walk.state));
         }
       }),
-      { numRuns: 60 },
+      { numRuns: dose(60) },
     );
   });
 

@@ -1,5 +1,6 @@
 /** What the two parsers report about broken games, and that they never fail in any other way. */
 
+import { dose } from "@pawl/core/dose-testing.js";
 import { EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -220,7 +221,7 @@ const GRAMMAR_MARKS = [
   "+",
   ":",
 ];
-const RUNS = { numRuns: 400 };
+const RUNS = { numRuns: dose(400) };
 
 describe("mutated games", () => {
   const plays = (text: string) => () => {

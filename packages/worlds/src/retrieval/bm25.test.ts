@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dose } from "@pawl/core/dose-testing.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { type Bm25Index, byteToLength, createSearcher, lengthToByte } from "./bm25.js";
@@ -124,7 +125,7 @@ describe("an index on disk", () => {
     expect(tell(bytes.subarray(0, -1))).toEqual({ unusable: "block frequencies is damaged" });
     expect(tell(Buffer.from("{}\n"))).toEqual({ unusable: "it was made by another version" });
     expect(tell(Buffer.alloc(0))).toEqual({ unusable: "it was made by another version" });
-    for (let at = 0; at < bytes.length; at++) {
+    for (let at = 0; at < bytes.length; at += dose(1, 7)) {
       const flipped = Buffer.from(bytes);
       flipped[at]! ^= 1;
       expect([at, tell(flipped)]).toEqual([at, { unusable: expect.any(String) }]);

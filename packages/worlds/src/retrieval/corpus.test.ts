@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { dose } from "@pawl/core/dose-testing.js";
 import { UserError } from "@pawl/core/errors.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
@@ -31,7 +32,7 @@ describe("a corpus file", () => {
           expect(passages.map((_, at) => corpus.passage(at))).toEqual(passages);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: dose(60) },
     );
   });
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dose } from "@pawl/core/dose-testing.js";
 import { type Encoder, encoderPrefixes, normalise } from "@pawl/models/embeddings/encoder.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
@@ -111,7 +112,7 @@ describe("dense retrieval", () => {
         expect(found.map(({ passage }) => Number(passage.id))).toEqual(order);
         expect(found.map(({ score }) => score)).toEqual(order.map((at) => products[at]));
       }),
-      { numRuns: 50 },
+      { numRuns: dose(50) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { dose } from "@pawl/core/dose-testing.js";
 import { EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
@@ -141,7 +142,7 @@ describe("a gateway", () => {
         );
         await ask(gateway).catch((error: unknown) => expect(error).toBeInstanceOf(EnvError));
       }),
-      { numRuns: 50 },
+      { numRuns: dose(50) },
     );
   });
 
@@ -222,7 +223,7 @@ describe("answers", () => {
           expect(error).toBeInstanceOf(EnvError);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: dose(2000) },
     );
   });
 });

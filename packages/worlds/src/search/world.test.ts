@@ -1,3 +1,4 @@
+import { dose, some } from "@pawl/core/dose-testing.js";
 import type { Env, StepResult } from "@pawl/core/envs/env.js";
 import { describe, expect, it } from "vitest";
 import { bm25Retriever } from "../retrieval/retriever-bm25.js";
@@ -59,7 +60,7 @@ describe("a world whose names share words", () => {
   });
 
   it("exists in every size", () => {
-    for (const size of [40, 300, 10_000])
+    for (const size of [40, 300, dose(10_000)])
       expect(makeWorld({ size, seed: 1, names: "shared" }).things).toHaveLength(Math.max(40, size));
   });
 
@@ -133,7 +134,7 @@ describe("the expert", () => {
   ])("answers every question with at most one search per hop: %j", (options) => {
     const environment = open(options);
     const env = environment.create() as Env;
-    const tasks = environment.splits.flatMap((split) => environment.tasks(split));
+    const tasks = environment.splits.flatMap((split) => some(environment.tasks(split), 6));
     let steps = 0;
     let hops = 0;
     for (const task of tasks) {

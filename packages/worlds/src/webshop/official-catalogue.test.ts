@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dose } from "@pawl/core/dose-testing.js";
 import { type Env, EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
@@ -201,7 +202,7 @@ describe("an official catalogue", () => {
           expect(error).toBeInstanceOf(EnvError);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: dose(60) },
     );
   });
 

@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import type { Env } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -113,7 +114,7 @@ describe("the action grammar", () => {
         const [, name, argument] = /^([^\n]+)\[([^\n]+)\]/.exec(action) ?? [];
         expect(parseAction(action)).toEqual(name === undefined ? undefined : { name, argument });
       }),
-      { numRuns: 2000 },
+      { numRuns: dose(2000) },
     );
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
+import { dose } from "../../dose-testing.js";
 import { createRandom } from "../../random.js";
 import { callText } from "../../text/tool.js";
 import { envChecks } from "../conformance.js";
@@ -58,7 +59,7 @@ describe.each(levels)("the desk, %s", (level) => {
 
   it("is solved by its expert in every split, with steps to spare", () => {
     for (const split of environment.splits)
-      for (const { id } of environment.tasks(split).slice(0, 300)) {
+      for (const { id } of environment.tasks(split).slice(0, dose(300))) {
         const { actions, last } = playExpert(environment, start(environment, id));
         expect([id, last.info.success]).toEqual([id, true]);
         expect(actions.length).toBeLessThanOrEqual(environment.stepLimit / 2 + 3);
@@ -66,7 +67,7 @@ describe.each(levels)("the desk, %s", (level) => {
   });
 
   it("is not solved by refusing unheard, nor by chance", () => {
-    const tasks = environment.tasks("train").slice(0, 600);
+    const tasks = environment.tasks("train").slice(0, dose(600));
     const refused = tasks.filter(
       ({ id }) =>
         start(environment, id).step(call("close_case", { outcome: "refused" })).info.success,
@@ -86,7 +87,7 @@ describe.each(levels)("the desk, %s", (level) => {
 
   it("has no task in two splits, and products in the unseen ones that train never shows", () => {
     const cases = (split: Split) =>
-      Array.from({ length: Math.min(1_000, splitSizes[split]) }, (_, index) =>
+      Array.from({ length: Math.min(dose(1_000, 300), splitSizes[split]) }, (_, index) =>
         drawCase(split, index, level, 0),
       );
     const pairs = (split: Split) =>
@@ -120,9 +121,9 @@ describe.each(levels)("the desk, %s", (level) => {
             return [env.goal, env.initialContext!()!].join(" ").match(/[a-z]+|\d+/gi) ?? [];
           }),
       );
-    const known = words("train", 1_500);
+    const known = words("train", dose(1_500, 500));
     expect(known.size).toBeLessThan(250);
-    expect([...words("test_unseen", 300)].filter((word) => !known.has(word))).toEqual([]);
+    expect([...words("test_unseen", dose(300))].filter((word) => !known.has(word))).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { dose } from "../../dose-testing.js";
 import { createRandom } from "../../random.js";
 import { act, admissible } from "./actions.js";
 import { families, generateHouse, type House } from "./house.js";
@@ -321,7 +322,7 @@ describe("any sequence of actions", () => {
           expect(state.marked.some((mark) => (mark & hotAndCold) === hotAndCold)).toBe(false);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: dose(60) },
     );
   });
 
@@ -340,7 +341,7 @@ describe("any sequence of actions", () => {
           expect(mentioned, command).toEqual(closed ? [] : there);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: dose(100) },
     );
   });
 

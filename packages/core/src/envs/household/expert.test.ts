@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { dose } from "../../dose-testing.js";
 import { createRandom } from "../../random.js";
 import { act, admissible } from "./actions.js";
 import { expertCommand, seekerCommand } from "./expert.js";
@@ -56,7 +57,7 @@ function fewestSteps(first: HouseState, bound: number): number {
 
 describe("the expert", () => {
   it.each(splits)("solves the tasks of %s, in 8 steps or more on average", (split) => {
-    const count = Math.min(splitSizes[split], 3000);
+    const count = Math.min(splitSizes[split], dose(3000));
     let steps = 0;
     for (let index = 0; index < count; index++) steps += solve(start(split, index, defaults));
     expect(steps / count).toBeGreaterThanOrEqual(8);
@@ -70,7 +71,7 @@ describe("the expert", () => {
     [4, 24, 24],
   ])("solves houses of %i rooms, %i receptacles and %i objects", (rooms, receptacles, objects) => {
     for (const split of splits) {
-      for (let index = 0; index < 120; index++)
+      for (let index = 0; index < dose(120); index++)
         expect(
           solve(start(split, index, { ...defaults, rooms, receptacles, objects })),
         ).toBeLessThan(20);
@@ -99,7 +100,7 @@ describe("the expert", () => {
           expect(solve(state)).toBeLessThanOrEqual(16);
         },
       ),
-      { numRuns: 600 },
+      { numRuns: dose(600) },
     );
   });
 
@@ -145,10 +146,11 @@ const stateAfterRandomSteps = fc
 describe("the seeker", () => {
   it.each(splits)("solves the tasks of %s, in more steps than the expert", (split) => {
     let more = 0;
-    for (let index = 0; index < 600; index++)
+    const count = dose(600);
+    for (let index = 0; index < count; index++)
       more +=
         solve(start(split, index, defaults), seekerCommand) - solve(start(split, index, defaults));
-    expect(more / 600).toBeGreaterThan(2);
+    expect(more / count).toBeGreaterThan(2);
   });
 
   it("solves the task from wherever random play has led", () => {
@@ -177,6 +179,6 @@ describe("the seeker", () => {
         expect(seekerCommand(other)).toBe(seekerCommand(state));
       }),
     );
-    expect(moved).toBeGreaterThan(100);
+    expect(moved).toBeGreaterThan(dose(100));
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { dose } from "../../dose-testing.js";
 import {
   families,
   generateHouse,
@@ -88,7 +89,7 @@ describe("generated houses", () => {
   });
 
   it.each(splits)("of %s have the requested size and a goal that is not reached yet", (split) => {
-    for (const house of houses(split, 150)) {
+    for (const house of houses(split, dose(150))) {
       expect(house.rooms).toHaveLength(2);
       expect(house.places).toHaveLength(8);
       expect(house.objects).toHaveLength(8);
@@ -177,7 +178,7 @@ describe("generated houses", () => {
     [4, 24, 24],
   ])("can be made with %i rooms, %i receptacles and %i objects", (rooms, receptacles, objects) => {
     for (const split of splits) {
-      for (const house of houses(split, 60, { ...defaults, rooms, receptacles, objects }))
+      for (const house of houses(split, dose(60), { ...defaults, rooms, receptacles, objects }))
         expect([house.rooms.length, house.places.length, house.objects.length]).toEqual([
           rooms,
           receptacles,

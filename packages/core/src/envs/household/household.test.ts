@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
+import { dose } from "../../dose-testing.js";
 import { createRandom } from "../../random.js";
 import { envChecks } from "../conformance.js";
 import type { Env, Environment, StepResult } from "../env.js";
@@ -126,8 +127,9 @@ describe("the household world", () => {
     const environment = open();
     const env = create(environment);
     const random = createRandom(11);
+    const count = dose(1_200);
     let solved = 0;
-    for (const task of environment.tasks("train").slice(0, 1_200)) {
+    for (const task of environment.tasks("train").slice(0, count)) {
       env.reset(task);
       for (let step = 0; step < environment.stepLimit; step++) {
         if (!env.step(random.pick(env.admissibleActions!())).done) continue;
@@ -135,7 +137,7 @@ describe("the household world", () => {
         break;
       }
     }
-    expect(solved / 1_200).toBeLessThan(0.02);
+    expect(solved / count).toBeLessThan(0.02);
   });
 
   it("says in valid_unseen only words that it says in train", () => {
@@ -151,9 +153,9 @@ describe("the household world", () => {
       }
       return words;
     };
-    const known = wordsOf("train", 1_500);
+    const known = wordsOf("train", dose(1_500, 500));
     expect(known.size).toBeLessThan(200);
-    expect([...wordsOf("valid_unseen", 300)].filter((word) => !known.has(word))).toEqual([]);
+    expect([...wordsOf("valid_unseen", dose(300))].filter((word) => !known.has(word))).toEqual([]);
   });
 
   it("refuses to play another world with its expert", () => {
@@ -174,7 +176,7 @@ describe("noise", () => {
   it.each(["ids", "brands", "all"] as const)("%s changes the surface and nothing else", (noise) => {
     const noisy = open({ noise });
     const plain = open();
-    for (let index = 0; index < 60; index++) {
+    for (let index = 0; index < dose(60); index++) {
       const clean = play(plain, `train/${index}`, 3).join("\n");
       const dirty = play(noisy, `train/${index}`, 3).join("\n");
       expect(withoutIds(dirty) !== dirty).toBe(noise !== "brands");

@@ -1,3 +1,4 @@
+import { dose } from "@pawl/core/dose-testing.js";
 import { EnvError } from "@pawl/core/envs/env.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -172,7 +173,7 @@ describe("compiled routines", () => {
         // Programs that only fail would say nothing.
         expect(expected[2]).toMatch(/-?\d+$/);
       }),
-      { numRuns: 100 },
+      { numRuns: dose(100) },
     );
   });
 
@@ -269,7 +270,7 @@ describe("a story that is wrong", () => {
           expect(error).toBeInstanceOf(EnvError);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: dose(300) },
     );
   });
 });
