@@ -1,6 +1,8 @@
 /** `npm run mutate -- [--sample N] [--seed S] [PATH…]`: see run.ts. */
 import { createJiti } from "jiti";
 
+// Everything that tests can notice.
+process.env.PAWL_DOSE = "whole";
 const jiti = createJiti(import.meta.url);
 if (process.send === undefined) {
   const { main } = await jiti.import("./run.ts");

@@ -87,7 +87,7 @@ describe("a training run", () => {
   });
 
   it("trains with every estimator, with and without world modelling", async () => {
-    // All of them at night; ppo also in critic.test.ts.
+    // All of them at night; ppo also in critic.slow.test.ts.
     const variants = [
       { advantage: { name: "gigpo" }, paw: { loss: "ce", entropy: "full" } },
       { advantage: { name: "rloo" }, paw: { loss: "off" } },

@@ -76,6 +76,7 @@ describe("policyObjective", () => {
           if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
         },
       ),
+      { numRuns: 100 },
     );
     expect(judged).toBeGreaterThan(50);
   });
@@ -214,6 +215,7 @@ describe("klObjective", () => {
         const inputs = { referenceLogprob: l + d, policyWeight: 1 };
         if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
       }),
+      { numRuns: 100 },
     );
     expect(judged).toBeGreaterThan(90);
   });
@@ -258,6 +260,7 @@ describe("valueObjective", () => {
         const inputs = { oldValue: old, targetReturn: target, policyWeight: 0.7 };
         if (expectDifferences(objective, "value", { value: v }, inputs)) judged++;
       }),
+      { numRuns: 100 },
     );
     expect(judged).toBeGreaterThan(50);
   });
@@ -284,6 +287,7 @@ describe("worldObjective", () => {
         expectClose(lossOf(objective, { logprob: l }, inputs), w * loss);
         if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
       }),
+      { numRuns: 100 },
     );
     expect(judged).toBeGreaterThan(80);
   });
