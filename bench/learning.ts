@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { openRun } from "@pawl/core/runs/run-folder.js";
-import { readCard } from "@pawl/pawl/evaluation/card-file.js";
+import { readCard } from "@pawl/pawl/evaluation/card-markdown.js";
 
 const FILE = "docs/images/learning.svg";
 const FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";

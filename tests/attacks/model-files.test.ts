@@ -1,4 +1,4 @@
-import { schemaCheck } from "@pawl/core/text/json-schema.js";
+import { schemaCheck } from "@pawl/core/envs/tool-env.js";
 import { createTokenizer, TokenizerError } from "@pawl/core/text/tokenizer.js";
 import { describe, expect, it } from "vitest";
 

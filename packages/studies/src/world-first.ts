@@ -9,7 +9,9 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { SettingsTree } from "@pawl/core/config/settings-tree.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
+import { hasManifest, readManifest } from "@pawl/core/runs/manifest.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
@@ -19,12 +21,12 @@ import type { TrainConfig } from "@pawl/training/config.js";
 import { engineOptions } from "@pawl/training/engines.js";
 import { openModel, startOf } from "@pawl/training/open-model.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
+import { resumeChanges } from "@pawl/training/resume.js";
 import { type TrainOptions, trainRun } from "@pawl/training/run.js";
 import { textsForRun } from "@pawl/training/world-text.js";
 import type { WorldTrainConfig } from "@pawl/worldmodel/config.js";
 import { readDataSets } from "@pawl/worldmodel/dataset.js";
 import { worldConfigOf } from "@pawl/worldmodel/saved.js";
-import { stage } from "@pawl/worldmodel/stage.js";
 import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "@pawl/worldmodel/train.js";
 import { createProblems } from "@pawl/worldmodel/trajectory.js";
 
@@ -179,4 +181,33 @@ export function meanCurve(
       new Map([...byUpdate].map(([update, { sum, count }]) => [update, sum / count])),
     ]),
   );
+}
+
+// Stages of a longer recipe, each a run folder: finished ones are kept, interrupted ones are
+// resumed.
+
+/** A stage: its folder, its settings, and how to read those it was recorded with. */
+interface Stage {
+  readonly folder: string;
+  readonly config: SettingsTree;
+  /** The setting for its length. */
+  readonly length: "updates" | "epochs";
+  recorded(folder: string): SettingsTree;
+}
+
+/**
+ * Runs a stage unless its folder says that it is done, with these settings; returns whether it ran.
+ */
+export async function stage(
+  { folder, config, length, recorded }: Stage,
+  run: (resume: boolean) => Promise<void>,
+): Promise<boolean> {
+  const found = hasManifest(folder);
+  if (found && readManifest(folder).status === "done") {
+    // Other settings would have given other numbers than the kept ones.
+    const changed = resumeChanges(recorded(folder), config, { folder, length });
+    if (!(length in changed)) return false;
+  }
+  await run(found);
+  return true;
 }

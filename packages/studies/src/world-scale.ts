@@ -8,9 +8,9 @@ import type { WorldTrainConfig } from "@pawl/worldmodel/config.js";
 import { DataError, readDataSets } from "@pawl/worldmodel/dataset.js";
 import { type FidelityReport, fidelityReport, scoreTurns } from "@pawl/worldmodel/fidelity.js";
 import { loadWorldModel, worldConfigOf } from "@pawl/worldmodel/saved.js";
-import { stage } from "@pawl/worldmodel/stage.js";
 import { trainWorldModel, type WorldTrainOptions } from "@pawl/worldmodel/train.js";
 import { createProblems } from "@pawl/worldmodel/trajectory.js";
+import { stage } from "./world-first.js";
 
 /** The grid, and where to write it. */
 export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {

@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { guard, unguard } from "@pawl/core/processes/guardian.js";
+import { guard, unguard } from "@pawl/core/processes/process-calls.js";
 
 /** How to start a server. */
 export interface ServerCommand {

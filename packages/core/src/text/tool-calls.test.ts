@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { schemaCheck } from "./json-schema.js";
+import { schemaCheck } from "../envs/tool-env.js";
 import { promptStyle } from "./prompt.js";
 import { callForms, callText, readCall, type Tool } from "./tool.js";
 import { callFormOf, formatCall, parseCall, splitReasoning } from "./tool-calls.js";

@@ -10,6 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { UserError } from "@pawl/core/errors.js";
 import { writeFully } from "@pawl/core/files/atomic-file.js";
+import { openRegularHandle } from "@pawl/core/files/regular-file.js";
 import { networkReason } from "@pawl/core/http/http-client.js";
 import { isAlive } from "@pawl/core/processes/process-alive.js";
 
@@ -236,4 +237,35 @@ function hashFor(etag: string, size: number): Hash | undefined {
   if (/^[0-9a-f]{64}$/.test(etag)) return createHash("sha256");
   if (/^[0-9a-f]{40}$/.test(etag)) return createHash("sha1").update(`blob ${size}\0`);
   return undefined;
+}
+
+/** The SHA-256 of a file, in hexadecimal. */
+export async function sha256File(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline((await openRegularHandle(path)).createReadStream(), hash);
+  return hash.digest("hex");
+}
+
+/**
+ * Checks files in a folder against their checksums; the first difference is an error that names
+ * both.
+ */
+export async function verifyFiles(
+  folder: string,
+  checksums: Readonly<Record<string, string>>,
+  remedy: string,
+): Promise<void> {
+  for (const [name, expected] of Object.entries(checksums)) {
+    const path = join(folder, name);
+    const found = await sha256File(path).catch((error: NodeJS.ErrnoException) => {
+      throw new UserError(`${path}: cannot be read (${error.message}). ${remedy}`, {
+        cause: error,
+      });
+    });
+    if (found !== expected) {
+      throw new UserError(
+        `${path}: expected SHA-256 ${expected}, found ${found}: the file is damaged or a different one. ${remedy}`,
+      );
+    }
+  }
 }

@@ -11,7 +11,7 @@ import { readZipMember, zipMembers } from "@pawl/core/files/inflate.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { exchange, readReply } from "@pawl/core/http/http-client.js";
 import { z } from "zod";
-import { sha256File, verifyFiles } from "../checksum.js";
+import { sha256File, verifyFiles } from "../download/download.js";
 import { addressOf, downloadTo, type HubClient, hubClient } from "../hub/hub-client.js";
 
 // Sentence encoders from the Hugging Face hub: downloads the few files that are needed into a

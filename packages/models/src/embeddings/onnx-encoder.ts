@@ -9,7 +9,7 @@ import { Tokenizer } from "@huggingface/tokenizers";
 import { UserError } from "@pawl/core/errors.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import type { InferenceSession, Tensor } from "onnxruntime-common";
-import { sha256File } from "../checksum.js";
+import { sha256File } from "../download/download.js";
 import { onnxRuntime } from "../onnx-runtime.js";
 import { type Encoder, normalise, type Pooling, pool } from "./encoder.js";
 

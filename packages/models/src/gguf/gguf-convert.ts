@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { EngineError } from "@pawl/core/engine/engine.js";
 import { requireDiskSpace, writeFolderAtomically } from "@pawl/core/files/atomic-file.js";
 import { createTokenizer } from "@pawl/core/text/tokenizer.js";
-import { sha256File } from "../checksum.js";
+import { sha256File } from "../download/download.js";
 import type { FetchedModel, FetchOptions } from "../model-origin.js";
 import { parseModelConfig } from "../weights/config-json.js";
 import { writeSafetensors } from "../weights/safetensors.js";

@@ -10,7 +10,7 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { wordPreTokenizer } from "@pawl/core/text/words.js";
 import { z } from "zod";
 import { TOKEN_TYPE } from "./gguf-metadata.js";
-import { wordRuleName } from "./gguf-words.js";
+import { wordRuleName } from "./gguf-tokenizer.js";
 import type { WrittenMetadata } from "./gguf-write.js";
 
 /** Types of tokens, beside those with a meaning of their own. */

@@ -12,7 +12,6 @@ import { readZipMember, zipMembers } from "@pawl/core/files/inflate.js";
 import { readRegular } from "@pawl/core/files/regular-file.js";
 import { networkReason, readReply } from "@pawl/core/http/http-client.js";
 import { requireDownload } from "@pawl/core/trust/consent.js";
-import { verifyFiles } from "../checksum.js";
 import {
   type AnswerOptions,
   answerOf,
@@ -20,6 +19,7 @@ import {
   download,
   progress,
   statusOf,
+  verifyFiles,
 } from "../download/download.js";
 import { ggufFolder, modelCacheFolder } from "../gguf/gguf-convert.js";
 import type { FetchedModel, FetchOptions } from "../model-origin.js";

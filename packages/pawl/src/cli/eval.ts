@@ -15,7 +15,7 @@ import { checkAgentPrompt } from "@pawl/training/checks.js";
 import { shuffleOption } from "@pawl/training/config.js";
 import { z } from "zod";
 import { collectOutcomes, makeCard } from "../evaluation/card.js";
-import { readCard, writeCard } from "../evaluation/card-file.js";
+import { readCard, writeCard } from "../evaluation/card-markdown.js";
 import { type Comparison, compareCards } from "../evaluation/compare.js";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";

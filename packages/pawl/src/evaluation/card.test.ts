@@ -5,7 +5,7 @@ import type { Episode } from "@pawl/core/rollout/episode.js";
 import { createTally } from "@pawl/core/rollout/tally.js";
 import { describe, expect, it } from "vitest";
 import { type Card, collectOutcomes, makeCard } from "./card.js";
-import { readCard, writeCard } from "./card-file.js";
+import { readCard, writeCard } from "./card-markdown.js";
 import { compareCards } from "./compare.js";
 import { taskListOf } from "./task-list.js";
 

@@ -14,8 +14,7 @@ import { exportModel } from "@pawl/training/export.js";
 import { findSavedModel } from "@pawl/training/saved-model.js";
 import { stringify } from "yaml";
 import type { Card } from "../evaluation/card.js";
-import { readCard } from "../evaluation/card-file.js";
-import { cardMarkdown, resultTable, resultText } from "../evaluation/card-markdown.js";
+import { cardMarkdown, readCard, resultTable, resultText } from "../evaluation/card-markdown.js";
 
 /** The configuration of the run, in the repository. */
 const CONFIG_FILE = "pawl.json";

@@ -12,14 +12,13 @@ import type { ToolEnvironment } from "@pawl/core/envs/tool-env.js";
 import type { EnvPrompt } from "@pawl/core/text/prompt-style.js";
 import type { ToolCall } from "@pawl/core/text/tool.js";
 import { z } from "zod";
-import { chatUser } from "./chat-user.js";
 import { type Conversation, DONE, RESPOND, type WaitingUser } from "./conversation.js";
 import { type DomainName, domainNames, type OpenDomain, openDomain } from "./domains.js";
 import type { DomainFiles } from "./files.js";
 import { replayTau } from "./replay.js";
-import { scriptedUser } from "./scripted-user.js";
 import { type Call, type TaskSource, taskSource } from "./tasks.js";
 import { createTauEnv, createWaitingTauEnv, type TauEnv, type TauWorld } from "./tau-env.js";
+import { chatUser, scriptedUser } from "./users.js";
 import { equal, jsonText, plainValue } from "./value.js";
 
 /** Steps of the agent: τ allows 30; τ² counts 200 messages, two or more for each step. */

@@ -5,8 +5,7 @@ import { dose } from "../../dose-testing.js";
 import { createRandom } from "../../random.js";
 import { act, admissible } from "./actions.js";
 import { families, generateHouse, type House } from "./house.js";
-import { objectKinds, placeKinds } from "./kinds.js";
-import { objectName, placeName } from "./names.js";
+import { objectKinds, objectName, placeKinds, placeName } from "./kinds.js";
 import {
   copyState,
   describeHand,

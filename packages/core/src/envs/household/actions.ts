@@ -1,7 +1,6 @@
 /** What the agent can do: the commands, their effects and the reasons why they fail. */
 import { adjectives } from "./house.js";
-import type { Treatment } from "./kinds.js";
-import { type ObjectName, type PlaceName, readObject, readPlace } from "./names.js";
+import { type ObjectName, type PlaceName, readObject, readPlace, type Treatment } from "./kinds.js";
 import {
   currentPlace,
   describeContents,

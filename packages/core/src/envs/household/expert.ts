@@ -9,7 +9,7 @@
  * way.
  */
 import { type House, serviceOf } from "./house.js";
-import type { ObjectName, PlaceName } from "./names.js";
+import type { ObjectName, PlaceName } from "./kinds.js";
 import { type HouseState, isAccessible, isTreated } from "./state.js";
 
 /** Fetch an object, treat or inspect it somewhere (-1: not needed), bring it to a place. */

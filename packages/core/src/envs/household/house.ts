@@ -4,14 +4,17 @@ import {
   mostObjectsOfAKind,
   mostPlacesOfAKind,
   type ObjectKind,
+  type ObjectName,
   objectKinds,
+  objectName,
+  type PlaceName,
   placeKinds,
+  placeName,
   type RoomType,
   type Service,
   unusualRooms,
   usualRooms,
 } from "./kinds.js";
-import { type ObjectName, objectName, type PlaceName, placeName } from "./names.js";
 
 /** The six task families, in the order in which task numbers cycle through them. */
 export const families = ["pick", "look", "clean", "heat", "cool", "pick_two"] as const;

@@ -1,7 +1,6 @@
 /** The true state of a house during an episode, and how observations describe it. */
 import { adjectives, type House, serviceOf } from "./house.js";
-import type { Treatment } from "./kinds.js";
-import type { ObjectName, PlaceName } from "./names.js";
+import type { ObjectName, PlaceName, Treatment } from "./kinds.js";
 
 /** Everything that changes during an episode; only small numbers, so that copies are cheap. */
 export interface HouseState {
