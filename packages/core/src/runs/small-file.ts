@@ -1,4 +1,4 @@
-/** Small files of a run, written atomically, with readable errors. */
+/** Small files of a run: where they are, and how they are written: atomically, with readable errors. */
 
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../files/atomic-file.js";
