@@ -21,12 +21,14 @@ export interface Claim {
   /** Settings of training, and of RWML where that comes first. */
   readonly settings: SettingsTree;
   readonly evaluation: EvaluationSize;
+  /** Where the command has the settings of training: below `train`, or at the top. */
+  readonly place?: readonly string[];
 }
 
 const FILE = "job.json";
 
 /** Refuses a folder that was started with other settings, or evaluated in another way. */
-export function checkClaim({ folder, settings, evaluation }: Claim): void {
+export function checkClaim({ folder, settings, evaluation, place = ["train"] }: Claim): void {
   const path = join(folder, FILE);
   if (existsSync(path)) {
     const recorded = JSON.parse(readRegularText(path)) as SettingsTree;
@@ -36,7 +38,7 @@ export function checkClaim({ folder, settings, evaluation }: Claim): void {
         `${folder} was started with other settings (${path}): ${others
           .map(
             ({ path: at, from, to }) =>
-              `${flagOf(["train", ...at])} was ${show(from)}, now ${show(to)}`,
+              `${flagOf([...place, ...at])} was ${show(from)}, now ${show(to)}`,
           )
           .join("; ")}. Leave them as they were, choose another --out, or remove that folder.`,
       );

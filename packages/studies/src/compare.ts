@@ -155,7 +155,7 @@ const runsWithEvaluation = (out: string): readonly Run[] =>
   runsIn(out).map((run) => ({ ...run, evaluation: readResult(run.folder)?.evaluation }));
 
 /** Processes a list in order, this many at a time, each in its own slot. */
-async function inParallel<T>(
+export async function inParallel<T>(
   items: readonly T[],
   places: number,
   work: (item: T, place: number) => Promise<void>,

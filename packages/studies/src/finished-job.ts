@@ -61,7 +61,7 @@ export function jobAt(
     seed: manifest.seed,
     folder,
     splits,
-    seconds: lines.flatMap(secondsOf).reduce((sum, one) => sum + one, 0),
+    seconds: lines.reduce((sum, line) => sum + secondsOf(line), 0),
     finishedAt: manifest.finishedAt ?? manifest.createdAt,
     machine: `${manifest.cores ?? "?"} cores, Node ${manifest.versions.node}`,
     ...runFacts(lines),
@@ -78,8 +78,12 @@ export function isSameRun(a: FinishedJob, b: FinishedJob): boolean {
   return one !== undefined && one === other;
 }
 
-const secondsOf = (line: MetricsLine): readonly number[] =>
-  Object.entries(line).flatMap(([name, value]) => (name.startsWith("seconds.") ? [value] : []));
+/** The seconds of an update. */
+export const secondsOf = (line: MetricsLine): number =>
+  Object.entries(line).reduce(
+    (sum, [name, value]) => (name.startsWith("seconds.") ? sum + value : sum),
+    0,
+  );
 
 /** What `eval.SPLIT.WHAT` and `eval.SPLIT.success.TYPE` say; undefined if nothing was evaluated. */
 function splitsOf(line: MetricsLine): Record<string, JobSplit> | undefined {

@@ -7,7 +7,7 @@
  *
  * Called again after an interruption or a kill, it resumes where it stopped.
  */
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
@@ -30,15 +30,23 @@ import {
   writeResult,
 } from "./result-file.js";
 
-/** How to run jobs, and callbacks. */
-export interface JobOptions extends Omit<ChildOptions, "onLine"> {
-  readonly evaluation: EvaluationSize;
+/** How to train, and callbacks. */
+export interface TrainingOptions extends Omit<ChildOptions, "onLine"> {
   /** Take runs even from processes that cannot be seen from here. */
   readonly forceUnlock: boolean;
-  /** The address of the engine server to use instead of the configuration's. */
-  readonly engine?: (() => Promise<string>) | undefined;
+  /** Stop after this many updates; the run can go on from there. */
+  readonly until?: number;
+  /** Settings for a run that goes on, as flags. */
+  readonly changes?: readonly string[];
   /** Callback with the progress from 0 to 1 and a message. */
   readonly onProgress: (share: number, text: string) => void;
+}
+
+/** How to run jobs, and callbacks. */
+export interface JobOptions extends TrainingOptions {
+  readonly evaluation: EvaluationSize;
+  /** The address of the engine server to use instead of the configuration's. */
+  readonly engine?: (() => Promise<string>) | undefined;
 }
 
 /** The final evaluation as a rough share of the whole work, for progress only. */
@@ -91,10 +99,11 @@ export async function train(
   command: "train" | "rwml",
   folder: string,
   config: Pick<TrainConfig, "engine" | "updates">,
-  options: JobOptions,
+  options: TrainingOptions,
 ): Promise<void> {
   const run = trainingFolder(folder);
   const path = join(folder, "train.json");
+  mkdirSync(folder, { recursive: true });
   writeSmallFile(path, `${JSON.stringify(config, undefined, 2)}\n`);
   // The children of a killed comparison live on for a moment, until they notice that nobody listens.
   while (findLock(run).owner?.pid !== undefined) {
@@ -111,16 +120,28 @@ export async function train(
   const before = (checkpoint?.state.updates ?? 0) / Math.max(config.updates, 1);
   options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
   const moved = isRemote(config.engine) ? ["--engine", config.engine.address] : [];
-  const args = checkpoint ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
+  const { until, changes = [] } = options;
+  const args = checkpoint
+    ? ["--resume", run, ...moved, ...changes]
+    : ["--config", path, "--out", run];
   const unlock = checkpoint && options.forceUnlock ? ["--force-unlock"] : [];
-  await runChild([command, ...args, ...unlock], {
+  const enough = new AbortController();
+  const child = runChild([command, ...args, ...unlock], {
     ...options,
+    signal: AbortSignal.any([options.signal, enough.signal]),
     onLine(line) {
       const [, update, updates] = /update (\d+)\/(\d+)/.exec(line) ?? [];
       const share = update === undefined ? before : Number(update) / Number(updates);
       options.onProgress(share * (1 - EVALUATION_SHARE), line.trim());
+      // An update is counted once its numbers are recorded.
+      if (until !== undefined && Number(update) >= until) enough.abort();
     },
   });
+  try {
+    await child;
+  } catch (error) {
+    if (options.signal.aborted || !enough.signal.aborted) throw error;
+  }
 }
 
 /** The final evaluation, with its progress. */

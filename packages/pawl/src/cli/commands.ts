@@ -4,6 +4,7 @@ import type { CommandEntry } from "./command-entry.js";
 /** The commands of `pawl`. */
 export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
+  { name: "tune", load: async () => (await import("./tune.js")).tune },
   { name: "rwml", load: async () => (await import("./rwml.js")).rwml },
   { name: "eval", load: async () => (await import("./eval.js")).evaluate },
   { name: "export", load: async () => (await import("./export.js")).exportCommand },
