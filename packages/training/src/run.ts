@@ -1,6 +1,7 @@
 /** A training run from its configuration to its run folder: warm start, RL, evaluation. */
-import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
+
 import { join } from "node:path";
+import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
