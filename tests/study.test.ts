@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { FIGURE, forest, PAGE, pairsTable, readStudy, writtenPart } from "../bench/observations.js";
+import * as regime from "../bench/regime.js";
 import * as warmStarts from "../bench/warm-starts.js";
 
 const study = readStudy();
@@ -66,4 +67,16 @@ it("docs/results/warm-starts.md has the tables of its recorded runs, and the ans
     expect(starts.replace(/\s+/g, " ")).toContain(
       `on \`valid_unseen\` is ${mean} points for the start that learnt observations (95 % interval ${interval})`,
     );
+});
+
+it("docs/results/regime.md has the tables of its recorded runs", () => {
+  const report = readFileSync(regime.PAGE, "utf8");
+  const runs = regime.readStudy();
+  expect(report).toContain(regime.writtenPart(runs));
+  const updates = Object.values(runs).flatMap((run) => run.updates);
+  const mixed = updates.reduce((sum, one) => sum + one.mixed, 0);
+  expect(report.replace(/\s+/g, " ")).toContain(
+    `only ${mixed} of the ${8 * updates.length} were mixed`,
+  );
+  expect(report.split("\n").length).toBeLessThanOrEqual(121);
 });
