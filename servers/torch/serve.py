@@ -92,6 +92,7 @@ def main() -> None:
             "temperatures": True,
             "sampled_logprobs": True,
             "sample_batch": True,
+            "constraints": True,
             "base64": True,
             "dtype": str(options.dtype).removeprefix("torch."),
             "device": torch.cuda.get_device_name() if cuda else "cpu",

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .choose import Choice, choose, choose_cut, uniforms
 from .compiling import compile_rows
+from .constraints import MASKED
 from .model import Model
 from .output_head import product
 from .paged_attention import PagedAttention
@@ -60,7 +61,10 @@ class Decoder:
         # Each of these is many kernels if it is not compiled.
         self.uniforms = compile_rows(uniforms, (0, 1)) if cuda_graphs else uniforms
         self.advance = torch.compile(advance) if cuda_graphs else advance
-        self.graphs: dict[bool, Callable[[], None]] = {}
+        self.graphs: dict[tuple[bool, bool], Callable[[], None]] = {}
+        # Whether rows are held to something, and which tokens each may take next.
+        self.masked = False
+        self.allowed: Optional[Tensor] = None
         self.width = width
         self.cut = False
 
@@ -90,6 +94,12 @@ class Decoder:
         # A CUDA graph always sees the whole table; it reads only as far as a row is long.
         self.width = self.tables.shape[1] if self.cuda_graphs else used
 
+    def set_allowed(self, allowed: Tensor) -> None:
+        """Sets which tokens the rows may take next."""
+        if self.allowed is None:
+            self.allowed = torch.ones(self.rows, allowed.shape[1], dtype=torch.bool, device=self.tokens.device)
+        self.allowed[: len(allowed)].copy_(allowed)
+
     def run(self, wanted: int) -> Choice:
         """The next tokens of each row, as many as wanted or as fit: [rows, steps]."""
         self.at.zero_()
@@ -100,7 +110,8 @@ class Decoder:
         return Choice(*(x[:count].t().cpu() for x in (self.chosen, self.logprobs, self.sampled_logprobs)))
 
     def _captured_step(self, cut: bool) -> Callable[[], None]:
-        if cut not in self.graphs:
+        key = (cut, self.masked)
+        if key not in self.graphs:
             state = [x.clone() for x in (self.tokens, self.positions, self.steps)]
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
@@ -112,13 +123,13 @@ class Decoder:
             # Kernels keep the priority they were recorded with: they go before those of scoring.
             with torch.cuda.graph(graph, stream=torch.cuda.Stream(priority=-1)):
                 self._step()
-            self.graphs[cut] = graph.replay
+            self.graphs[key] = graph.replay
             # Recording really ran the step before; reading the same token again has the same
             # effect.
             for buffer, value in zip((self.tokens, self.positions, self.steps), state):
                 buffer.copy_(value)
             self.at.zero_()
-        return self.graphs[cut]
+        return self.graphs[key]
 
     @torch.no_grad()
     def _step(self) -> None:
@@ -128,6 +139,8 @@ class Decoder:
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             uniform = self.uniforms(self.streams, self.steps)
             logits = product(hidden, weight.t())
+            if self.masked:
+                logits = logits.masked_fill(~self.allowed, MASKED)
             if self.cut:
                 return choose_cut(logits, self.temperatures, uniform, self.top_k, self.top_p)
             return choose(logits, self.temperatures, uniform)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from .attention import PackedAttention
 from .checkpoint import has_same_base, load_moments, load_weights, save_folder
 from .config_file import read_config
+from .constraints import Constrainer
 from .engine_types import EngineOptions, Learned, Scored
 from .errors import RequestError
 from .expression import Objective
@@ -24,7 +26,7 @@ from .recurrent_model import RecurrentModel
 from .sampler import Job, Row, SampleRequest, Sampler
 from .scoring import Scoring
 from .self_check import check_model
-from .sequences import Batch, Sequences, divide, pack
+from .sequences import Batch, Sequences, divide, pack, with_masks
 from .sharding import can_shard, shard, unsharded, without_backward
 from .wave_sampler import AnySampler, WaveSampler
 from .weights import AdamParams, AnyModel, Weights
@@ -61,6 +63,7 @@ class Engine:
         self.learned_tokens = 0
         self.sampler = self.new_sampler(options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
+        self.constrainer = Constrainer(self.config.vocabulary_size)
         # The reference's weights do not change, so on a GPU it need not wait for what else is computed there.
         on_gpu = ranks.device.type == "cuda" and not self.sharded
         self.scoring_stream = torch.cuda.Stream(ranks.device) if on_gpu else None
@@ -114,6 +117,7 @@ class Engine:
         """The same as work to advance batch by batch: with `advance`, if it is under the reference."""
         if reference:
             self._require_reference()
+        sequences = with_masks(sequences, self.constrainer)
         batches = divide(sequences.lengths, self.batch_tokens, self.ranks.size)[self.ranks.rank :: self.ranks.size]
         stream = self.scoring_stream if reference else None
         return Scoring(self.model, sequences, batches, self.ranks.device, entropies=entropies, values=values, stream=stream)
@@ -131,6 +135,7 @@ class Engine:
     def learn(self, sequences: Sequences, objective: Objective) -> Learned:
         """One forward and one backward pass; gradients accumulate."""
         self.sampler.make_room()
+        sequences = with_masks(sequences, self.constrainer)
         before = self._gradients_before(sequences)
 
         def attempt() -> Learned:
@@ -170,7 +175,7 @@ class Engine:
                     PackedAttention(batch.lengths, device),
                     lambda hidden, weight, head: tuple(
                         learn(
-                            hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, batch.inputs, objective
+                            hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, batch.inputs, objective, batch.masks
                         )
                     ),
                 )
@@ -208,6 +213,7 @@ class Engine:
 
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
         """Continues prompts with the current weights, split over the ranks."""
+        requests = [self.held(request) for request in requests]
         mine = range(self.ranks.rank, len(requests), self.ranks.size)
         with torch.no_grad(), unsharded(self.model, self.sharded):
             rows = self.sampler.sample([requests[i] for i in mine], arrivals)
@@ -222,6 +228,10 @@ class Engine:
                     row.stop_reason = reason
                     results[i].append(row)
         return results
+
+    def held(self, request: SampleRequest) -> SampleRequest:
+        """The request with the masks of what it is held to."""
+        return request if request.constraint is None else replace(request, masks=self.constrainer.masks(request.constraint))
 
     def save(self, folder: Path, *, optimizer: bool, merged: bool = False) -> None:
         """Writes a checkpoint folder; if `merged`, an adapter is merged into the weights."""

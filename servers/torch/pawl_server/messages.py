@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import math
 import secrets
+import zlib
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
 
 from .errors import RequestError
+from .constraints import Automaton, Vocabulary
 from .expression import Objective, parse_objective
 from .losses import standard_objective
 from .sampler import SampleRequest
@@ -26,6 +29,9 @@ Json = dict[str, Any]
 RESERVED = {"target_tokens", "mask", "temperatures"}
 # New tokens of one call, which are all kept until they are fetched.
 MAX_NEW_TOKENS = 2**25
+# States of an automaton, and bytes of all tokens.
+MAX_STATES = 2**16
+MAX_TOKEN_BYTES = 2**26
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
 
 
@@ -72,7 +78,7 @@ class Checkpoint:
     merged: bool
 
 
-Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Checkpoint, None]
+Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Checkpoint, Vocabulary, None]
 
 
 def parse(operation: str, body: Json, limits: Limits) -> Work:
@@ -125,7 +131,8 @@ def _adam(body: Json, limits: Limits) -> AdamParams:
 
 def _sample_batch(body: Json, limits: Limits) -> SampleBatch:
     requests = _required(body, "requests", list)
-    return _bounded(SampleBatch(tuple(_sample(request, f"request {i}", limits) for i, request in enumerate(requests))))
+    automata = _automata(body)
+    return _bounded(SampleBatch(tuple(_sample(request, f"request {i}", limits, automata) for i, request in enumerate(requests))))
 
 
 def _asample(body: Json, limits: Limits) -> SampleBatch:
@@ -139,7 +146,7 @@ def _bounded(work: SampleBatch) -> SampleBatch:
     return work
 
 
-def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
+def _sample(request: object, where: str, limits: Limits, automata: Sequence[Automaton] = ()) -> SampleRequest:
     if not isinstance(request, dict):
         raise RequestError(f"{where}: expected an object, found {type(request).__name__}")
     params = _optional(request, "sampling_params", dict) or {}
@@ -168,7 +175,67 @@ def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
         top_p=number("top_p", "topP", 0, 1, 1.0, False),
         stop=_stops(params.get("stop"), where, limits),
         continued=bool(request.get("continued")),
+        constraint=_automaton_at(request.get("constraint"), where, automata),
+        begun=int(_number(request.get("begun") or 0, (where, "begun"), 0, len(prompt), whole=True)),
     )
+
+
+def _automata(body: Json) -> tuple[Automaton, ...]:
+    """What answers are held to: automata over bytes."""
+    return tuple(_automaton(one, f"constraint {i}") for i, one in enumerate(_optional(body, "constraints", list) or []))
+
+
+def _automaton(value: object, where: str) -> Automaton:
+    if not isinstance(value, dict):
+        raise RequestError(f"{where}: expected an object, found {type(value).__name__}")
+    classes, accepting = (_packed(value, name, where, MAX_STATES) for name in ("classes", "accepting"))
+    following = _packed(value, "next", where, 4 * 256 * MAX_STATES)
+    states, width = len(accepting), 1 + max(classes, default=0)
+    if len(classes) != 256 or states == 0 or len(following) != 4 * states * width:
+        raise RequestError(f"{where}: expected 256 classes, one state or more, and a next state for each state and class")
+    table = torch.frombuffer(bytearray(following), dtype=torch.int32).view(states, width)
+    if table.min() < -1 or table.max() >= states:
+        raise RequestError(f"{where}: a next state is not one of its {states} states")
+    digest = hashlib.sha256(b"".join((classes, accepting, following))).hexdigest()
+    return Automaton(
+        digest,
+        torch.frombuffer(bytearray(classes), dtype=torch.uint8).to(torch.int64),
+        table,
+        torch.frombuffer(bytearray(accepting), dtype=torch.uint8) != 0,
+    )
+
+
+def _automaton_at(value: object, where: str, automata: Sequence[Automaton]) -> Optional[Automaton]:
+    if value is None:
+        return None
+    return automata[int(_number(value, (where, "constraint"), 0, len(automata) - 1, whole=True))]
+
+
+def _packed(record: Json, name: str, where: str, most: int) -> bytes:
+    """Bytes in base64, compressed with zlib."""
+    try:
+        unpacking = zlib.decompressobj()
+        data = unpacking.decompress(base64.b64decode(_required(record, name, str), validate=True), most)
+    except (binascii.Error, ValueError, zlib.error) as error:
+        raise RequestError(f"{where}: {name}: expected base64 of zlib's bytes: {error}") from error
+    if not unpacking.eof:
+        raise RequestError(f"{where}: {name}: expected at most {most} bytes")
+    return data
+
+
+def _vocabulary(body: Json, limits: Limits) -> Vocabulary:
+    given = _required(body, "vocabulary", dict)
+    most = 4 * (limits.vocabulary_size + 1)
+    whole = lambda name: torch.frombuffer(bytearray(_packed(given, name, "vocabulary", most) or b"\0" * 4), dtype=torch.int32).to(torch.int64)
+    ids, starts = whole("ids"), whole("starts")
+    data = torch.frombuffer(bytearray(_packed(given, "bytes", "vocabulary", MAX_TOKEN_BYTES) or b"\0"), dtype=torch.uint8)
+    ends = tuple(_required(given, "end_ids", list))
+    _check_ids(ids, "vocabulary: ids", limits)
+    if ends:
+        _check_ids(_tokens(list(ends), "vocabulary: end_ids"), "vocabulary: end_ids", limits)
+    if len(starts) != len(ids) + 1 or starts[0] != 0 or starts[-1] != len(data) or (starts.diff() < 1).any():
+        raise RequestError("vocabulary: expected where each token begins in its bytes, in order, and at last their end")
+    return Vocabulary(ids, starts, data, ends)
 
 
 def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], ...]:
@@ -196,6 +263,7 @@ PARSERS: Mapping[str, Callable[[Json, Limits], Work]] = {
     "optim_step": _adam,
     "discard_gradients": lambda body, limits: None,
     "snapshot_reference": lambda body, limits: None,
+    "use_vocabulary": _vocabulary,
     "asample": _asample,
     "sample_batch": _sample_batch,
     "save_weights": _checkpoint,
@@ -212,6 +280,7 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
         if name in RESERVED:
             raise RequestError(f'the objective reads an input "{name}", which has another meaning here; rename it')
     inputs: dict[str, list[Tensor]] = {name: [] for name in names}
+    automata, constraints = _automata(given), []
     for i, datum in enumerate(data):
         where = f"sequence {i}"
         if not isinstance(datum, dict):
@@ -225,6 +294,7 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
             _check_ids(ids, where, limits)
             # Reported as a token of the sequence, in which the first target is the second token.
             _check_ids(target, where, limits, first=1)
+        constraints += [(i, *span) for span in _spans_of(datum.get("constraints"), where, len(ids) + 1, automata)]
         mask = torch.ones(len(ids)) if "mask" not in values else _array(values["mask"], f"{where}: mask", torch.float32)
         if len(mask) != len(ids):
             raise RequestError(f"{where} has {len(ids)} targets but {len(mask)} mask entries; expected one each")
@@ -252,7 +322,22 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
         inputs={name: join(parts, torch.float32) for name, parts in inputs.items()},
         # Most requests have none, and then nothing is scaled.
         temperatures=None if all((part == 1).all() for part in temperatures) else join(temperatures, torch.float32),
+        constraints=tuple(constraints),
     )
+
+
+def _spans_of(value: object, where: str, length: int, automata: Sequence[Automaton]) -> list[tuple[int, int, Automaton]]:
+    """Answers `[start, end)` of a sequence of so many tokens, and what they were held to."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or any(not isinstance(one, list) or len(one) != 3 for one in value):
+        raise RequestError(f"{where}: constraints: expected lists of a start, an end and the number of a constraint")
+    spans = []
+    for start, end, number in value:
+        first = int(_number(start, (where, "a constraint's start"), 1, length, whole=True))
+        last = int(_number(end, (where, "a constraint's end"), first, length, whole=True))
+        spans.append((first, last, _automaton_at(number, where, automata)))
+    return spans
 
 
 def _temperatures(value: object, mask: Tensor, where: str) -> Tensor:

@@ -15,7 +15,12 @@ import torch
 from torch import Tensor
 
 from .compiling import compile_rows
+from .constraints import MASKED
 from .expression import Objective, evaluate
+
+
+# The masks of some targets, and for each target which; None: everything is allowed.
+Masks = Optional[tuple[Tensor, Tensor]]
 
 
 class Scores(NamedTuple):
@@ -47,11 +52,12 @@ def score(
     *,
     entropies: bool,
     values: bool,
+    masks: Masks = None,
 ) -> Scores:
     """Log-probability of each target at its temperature, and the other requested quantities."""
     parts: list[tuple[Tensor, Optional[Tensor]]] = []
     for rows in _chunks(hidden, weight):
-        logits = _logits(hidden[rows], weight, _of(temperatures, rows))
+        logits = _logits(hidden[rows], weight, _of(temperatures, rows), masks, rows)
         logprob, _, entropy = _kernels(logits.device.type).statistics(logits, targets[rows], entropies)
         parts.append((logprob, entropy))
     empty = hidden.new_zeros(0, dtype=torch.float32)
@@ -70,11 +76,12 @@ def learn(
     temperatures: Optional[Tensor],
     inputs: Mapping[str, Tensor],
     objective: Objective,
+    masks: Masks = None,
 ) -> Outcome:
     """The objective's loss and metrics, summed over tokens; `loss.backward()` does no redundant
     work.
     """
-    return Outcome(*_Learn.apply(hidden, weight, value_head, targets, temperatures, inputs, objective))
+    return Outcome(*_Learn.apply(hidden, weight, value_head, targets, temperatures, inputs, objective, masks))
 
 
 class _Learn(torch.autograd.Function):
@@ -88,6 +95,7 @@ class _Learn(torch.autograd.Function):
         temperatures: Optional[Tensor],
         inputs: Mapping[str, Tensor],
         objective: Objective,
+        masks: Masks,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         kernels = _kernels(hidden.device.type)
         needs_entropy, needs_value = objective.uses("entropy"), objective.uses("value")
@@ -100,7 +108,7 @@ class _Learn(torch.autograd.Function):
         for rows in _chunks(hidden, weight):
             states = hidden[rows]
             temperature = _of(temperatures, rows)
-            logits = _logits(states, weight, temperature)
+            logits = _logits(states, weight, temperature, masks, rows)
             logprob, log_sum, entropy = kernels.statistics(logits, targets[rows], needs_entropy)
             leaves = {"logprob": logprob.requires_grad_()}
             if entropy is not None:
@@ -140,13 +148,17 @@ class _Learn(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor, *_: Tensor) -> tuple[Optional[Tensor], ...]:
         scaled = (None if gradient is None else gradient.mul_(d_loss.to(gradient.dtype)) for gradient in ctx.gradients)
-        return (*scaled, None, None, None, None)
+        return (*scaled, None, None, None, None, None)
 
 
-def _logits(hidden: Tensor, weight: Tensor, temperature: Optional[Tensor]) -> Tensor:
-    """Logits in 32 bits, divided by the temperature of the predicted token."""
+def _logits(hidden: Tensor, weight: Tensor, temperature: Optional[Tensor], masks: Masks, rows: slice) -> Tensor:
+    """Logits in 32 bits, divided by the temperature of the predicted token. What is not allowed has no
+    probability, and so no gradient.
+    """
     logits = product(hidden, weight.t())
-    return logits if temperature is None else logits.div_(temperature[:, None])
+    if temperature is not None:
+        logits.div_(temperature[:, None])
+    return logits if masks is None else logits.masked_fill_(~masks[0][masks[1][rows]], MASKED)
 
 
 def _of(temperatures: Optional[Tensor], rows: slice) -> Optional[Tensor]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
+from .constraints import MASKED, Automaton, TokenMasks
 from .decoder import STEPS, Decoder, RowState
 from .errors import RequestError
 from .extending_attention import ExtendingAttention, slots_of, spread
@@ -48,6 +49,11 @@ class SampleRequest:
     stop: tuple[tuple[int, ...], ...] = ()
     # A later prompt will continue from this one and its new tokens.
     continued: bool = False
+    # What the tokens are held to, of which as many as `begun` at the end of the prompt are the first;
+    # and its masks, which the engine makes.
+    constraint: Optional[Automaton] = None
+    begun: int = 0
+    masks: Optional[TokenMasks] = None
 
 
 @dataclass(eq=False)
@@ -63,6 +69,16 @@ class Row:
     logprobs: list[float] = field(default_factory=list)
     sampled_logprobs: list[float] = field(default_factory=list)
     stop_reason: str = ""
+    # How far it has come in what it is held to.
+    held: int = 0
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        masks, begun = self.request.masks, self.request.begun
+        if masks is not None:
+            self.held = masks.after([int(token) for token in self.request.prompt[len(self.request.prompt) - begun :]])
 
     def extend(self, tokens: list[int], logprobs: list[float], sampled_logprobs: list[float]) -> None:
         """Appends these tokens, up to the end."""
@@ -75,6 +91,9 @@ class Row:
         elif len(self.tokens) == self.request.max_tokens:
             self.stop_reason = "length"
         kept = len(self.tokens) - before
+        if self.request.masks is not None:
+            for token in self.tokens[before:]:
+                self.held = self.request.masks.next(self.held, token)
         self.logprobs += logprobs[:kept]
         self.sampled_logprobs += sampled_logprobs[:kept]
 
@@ -82,6 +101,7 @@ class Row:
         """Begins anew."""
         self.tokens, self.logprobs, self.sampled_logprobs = [], [], []
         self.stop_reason = ""
+        self._begin()
 
     def _first_stop(self, begin: int) -> Optional[int]:
         """The position after the first stop sequence that ends at or after `begin`."""
@@ -365,13 +385,31 @@ class Sampler:
             self.decoders[size] = Decoder(self.model, self.pool.pages, size, self.cuda_graphs)
             changed = True
         decoder = self.decoders[size]
-        if changed:
+        # A mask depends on the token before, so that the host is asked after every one.
+        is_held = any(row.request.masks is not None for row in rows)
+        if changed or is_held != decoder.masked:
             decoder.set_rows([row.state() for row in rows])
+        decoder.masked = is_held
+        if is_held:
+            decoder.set_allowed(allowed_tokens(rows, self.model.config.vocabulary_size))
+            return decoder.run(1)
         return decoder.run(max(row.request.max_tokens - len(row.tokens) for row in rows))
+
+
+def allowed_tokens(rows: Sequence[Row], size: int) -> Tensor:
+    """Which tokens each row may take next: all of them for rows that are held to nothing."""
+    allowed = torch.ones(len(rows), size, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        if row.request.masks is not None:
+            allowed[i] = row.request.masks.allowed(row.held)
+    return allowed
 
 
 def next_tokens(logits: Tensor, rows: Sequence[Row]) -> Choice:
     """The next token of each row, drawn from its own stream."""
+    if any(row.request.masks is not None for row in rows):
+        allowed = allowed_tokens(rows, logits.shape[1]).to(logits.device)
+        logits = logits.masked_fill(~allowed, MASKED)
     tensor = lambda values, dtype: torch.tensor(values, dtype=dtype, device=logits.device)
     requests = [row.request for row in rows]
     streams = tensor([stream_of(row.request.seed, row.index) for row in rows], torch.int64)

@@ -52,7 +52,7 @@ class Scoring:
                 batch.positions,
                 PackedAttention(batch.lengths, self.device),
                 lambda hidden, weight, head: score(
-                    hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, entropies=self.entropies, values=self.values
+                    hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, entropies=self.entropies, values=self.values, masks=batch.masks
                 ),
             )
             self.found.append((batch.places, [_fetched(getattr(found, name)) for name in self.names]))

@@ -1,11 +1,14 @@
 """The sequences of one request as flat tensors, and their division into packed batches."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence
 
 import torch
 from torch import Tensor
+
+from .constraints import OUTSIDE, Automaton, Constrainer
+from .errors import RequestError
 
 # Packed batches are padded to whole blocks of tokens: few shapes for kernels, and equal rounding
 # for equal shapes.
@@ -24,6 +27,10 @@ class Sequences:
     inputs: Mapping[str, Tensor]
     # The temperature of each entry's logits; None: 1 everywhere.
     temperatures: Optional[Tensor] = None
+    # Answers that were held to something: sequence, first token, end, and what to.
+    constraints: tuple[tuple[int, int, int, Automaton], ...] = ()
+    # The masks, and for each entry which of them; made by the engine. Number 0 allows everything.
+    masks: Optional[tuple[Tensor, Tensor]] = None
 
     @property
     def starts(self) -> list[int]:
@@ -47,6 +54,8 @@ class Batch:
     targets: Tensor
     inputs: Mapping[str, Tensor]
     temperatures: Optional[Tensor]
+    # The masks of its targets, and for each of them which.
+    masks: Optional[tuple[Tensor, Tensor]] = None
 
 
 def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int]]:
@@ -92,7 +101,42 @@ def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device, bloc
         targets=send(sequences.targets[places], device),
         inputs={name: send(values[places], device) for name, values in sequences.inputs.items()},
         temperatures=None if temperatures is None else send(temperatures[places], device),
+        masks=_masks_at(sequences.masks, places, device),
     )
+
+
+def _masks_at(masks: Optional[tuple[Tensor, Tensor]], places: Tensor, device: torch.device) -> Optional[tuple[Tensor, Tensor]]:
+    """Those masks that the entries have; None if nothing is masked."""
+    if masks is None:
+        return None
+    used, numbers = masks[1][places].unique(return_inverse=True)
+    return None if not used.any() else (send(masks[0][used], device), send(numbers, device))
+
+
+def with_masks(sequences: Sequences, constrainer: Constrainer) -> Sequences:
+    """The sequences with the masks of what their answers were held to."""
+    if not sequences.constraints:
+        return sequences
+    table = [torch.ones(constrainer.size, dtype=torch.bool)]
+    known: dict[int, int] = {}
+    numbers = torch.zeros(len(sequences.tokens), dtype=torch.int64)
+    for sequence, start, end, automaton in sequences.constraints:
+        masks, state = constrainer.masks(automaton), 0
+        # The target of entry e is token e + 1 of its sequence.
+        first = sequences.starts[sequence] - 1
+        for at in range(start, end):
+            mask = masks.allowed(state)
+            if id(mask) not in known:
+                known[id(mask)] = len(table)
+                table.append(mask)
+            numbers[first + at] = known[id(mask)]
+            token = int(sequences.targets[first + at])
+            state = masks.next(state, token)
+            if state == OUTSIDE:
+                raise RequestError(
+                    f"sequence {sequence}: token {at} ({token}) is not allowed by what its answer was held to; was it sampled with another tokenizer, or changed?"
+                )
+    return replace(sequences, masks=(torch.stack(table), numbers))
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Optional, Sequence
 
 from .backlog import Backlog
+from .constraints import Vocabulary
 from .engine import Engine
 from .engine_types import EngineOptions, Scored
 from .errors import RequestError, unwritable
@@ -133,6 +134,9 @@ class Service:
             return {"metrics": {"grad_norm": engine.step(work)}}
         if operation == "discard_gradients":
             return {"metrics": {"grad_norm": engine.discard()}}
+        if isinstance(work, Vocabulary):
+            engine.constrainer.use(work)
+            return {}
         if operation == "snapshot_reference":
             engine.snapshot_reference()
             return {}
@@ -197,10 +201,20 @@ class Service:
             model_id = first.body.get("model_id") or first.body.get("sampling_session_id")
             first.fail(RequestError(f"no model has the id {str(model_id)[:80]!r}; call create_model first", 404))
             return
+        for request in first.work.requests:
+            engine.held(request)
         taken = [first]
 
         def joins(future: Future) -> bool:
-            return future.operation in SAMPLING and self._engine_of(future) is engine
+            return future.operation in SAMPLING and self._engine_of(future) is engine and can_hold(future)
+
+        def can_hold(future: Future) -> bool:
+            try:
+                for request in future.work.requests:
+                    engine.held(request)
+                return True
+            except RequestError:
+                return False
 
         def jobs_of(future: Future) -> Iterable[Job]:
             work = future.work
@@ -215,7 +229,7 @@ class Service:
 
             if not work.requests:
                 future.succeed(self._samples(engine, future.operation, work, results))
-            return [Job(request, lambda rows, i=i: finished(i, rows)) for i, request in enumerate(work.requests)]
+            return [Job(engine.held(request), lambda rows, i=i: finished(i, rows)) for i, request in enumerate(work.requests)]
 
         pending = [first]
 

@@ -13,6 +13,7 @@ import {
 import { expressionsOf, type Objective } from "@pawl/core/objectives/expression.js";
 import { inputsOf, quantitiesOf } from "@pawl/core/objectives/expression-interpret.js";
 import { z } from "zod";
+import { sentConstraints } from "./constraints.js";
 import { parse, type Result } from "./server.js";
 import { checkTwoPass, firstPass } from "./two-pass.js";
 import { type Datum, datumOf, maskOf, perToken, tensorSchema } from "./wire.js";
@@ -54,7 +55,7 @@ export async function forward(
   const body = {
     forward_input: {
       // A plain server requires weights for a loss that is not used.
-      data: dataOf(
+      ...dataOf(
         learning,
         sequences,
         (sequence): Readonly<Record<string, Uint8Array>> =>
@@ -94,7 +95,7 @@ export async function forwardBackward(
   if (quantitiesOf(...expressionsOf(objective)).includes("value")) requireValues(learning);
   if (!learning.capabilities().fusedObjective) return inTwoPasses(learning, sequences, objective);
   const { outputs, metrics } = await backward(learning, sequences, {
-    data: dataOf(learning, sequences, (sequence) => {
+    ...dataOf(learning, sequences, (sequence) => {
       const mask = maskOf(sequence);
       const masked = (values: ArrayLike<number>) =>
         Float64Array.from(mask, (isTarget, i) => (isTarget ? values[i]! : 0));
@@ -142,7 +143,7 @@ async function inTwoPasses(
   );
   const at = new Map(sequences.map((sequence, i) => [sequence as TargetSequence, i]));
   await backward(learning, sequences, {
-    data: dataOf(learning, sequences, (sequence) => ({ weights: weights[at.get(sequence)!]! })),
+    ...dataOf(learning, sequences, (sequence) => ({ weights: weights[at.get(sequence)!]! })),
     loss_fn: "cross_entropy",
   });
   return result;
@@ -174,18 +175,24 @@ async function pass(sequences: readonly TargetSequence[], run: () => Promise<Res
   return outputs;
 }
 
+/** The sequences, with what answers in them were held to. */
 function dataOf<S extends TargetSequence>(
   { binary }: Learning,
   sequences: readonly S[],
   inputs: (sequence: S) => Readonly<Record<string, ArrayLike<number>>>,
-): readonly Datum[] {
-  return sequences
+): { readonly data: readonly Datum[]; readonly constraints?: readonly object[] } {
+  const held = sentConstraints();
+  const data = sequences
     .filter(({ ids }) => ids.length > 1)
     .map((sequence) => {
       const temperatures = temperaturesOf(sequence);
       const all = { ...inputs(sequence), ...(temperatures && { temperatures }) };
-      return datumOf(sequence, all, binary);
+      const constraints = sequence.constraints?.map(
+        ({ start, end, constraint }) => [start, end, held.numberOf(constraint)] as const,
+      );
+      return { ...datumOf(sequence, all, binary), ...(constraints && { constraints }) };
     });
+  return { data, ...held.body() };
 }
 
 /** Rejects temperatures other than 1 on a server that does not support them. */

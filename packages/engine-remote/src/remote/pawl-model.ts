@@ -13,6 +13,7 @@ import {
   readPointer,
   writePointer,
 } from "./checkpoints.js";
+import { sentVocabulary } from "./constraints.js";
 import { copySampling, saveWeights, secondModel } from "./plain-calls.js";
 import {
   callsTo,
@@ -76,6 +77,12 @@ export async function createPawlModel(
     sample: (requests) =>
       pawl.sample_batch ? sampleBatch(requests, pawl.base64, ask) : copy.sample(requests),
     weightsChanged: copy.weightsChanged,
+    async useVocabulary(vocabulary) {
+      const sent = { vocabulary: sentVocabulary(vocabulary) };
+      await change("use_vocabulary", sent);
+      // A second model that keeps the reference's weights scores under the same masks.
+      if (!pawl.reference) await reference.calls().change("use_vocabulary", sent);
+    },
     async snapshotReference() {
       if (pawl.reference) await change("snapshot_reference");
       else
@@ -138,6 +145,7 @@ function capabilitiesOf({ transport }: Session, pawl: Extensions, result: Result
     lora: model.lora,
     discardGradients: pawl.discard,
     temperatures: pawl.temperatures,
+    constraints: pawl.constraints && pawl.sample_batch,
     scoresBesideSampling: model.scores_beside_sampling,
     sixteenBits: pawl.dtype !== "float32",
   };

@@ -1,5 +1,6 @@
 /** An engine on another machine: an `Engine` that runs on a server, over HTTP. */
 
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { checkAdamParams, checkRequests, refuseConstraints } from "@pawl/core/engine/checks.js";
 import { type Engine, EngineError, type OptimResult } from "@pawl/core/engine/engine.js";
 import { keyFrom } from "@pawl/core/http/http-client.js";
@@ -41,9 +42,18 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
   const live = <T>(work: () => Promise<T>): Promise<T> =>
     disposed ? Promise.reject(new EngineError("the engine was disposed")) : work();
 
-  const requireConstraints = (given: Parameters<typeof refuseConstraints>[0]): void => {
-    if (model.capabilities().constraints !== true)
+  let vocabulary: (() => Vocabulary) | undefined;
+  let told: Promise<void> | undefined;
+  /** Refuses constraints, or says before the first of them what the tokens stand for. */
+  const prepareConstraints = async (
+    given: Parameters<typeof refuseConstraints>[0],
+  ): Promise<void> => {
+    if (given.every((one) => (one.constraint ?? one.constraints) === undefined)) return;
+    const { constraints } = model.capabilities();
+    if (constraints !== true || vocabulary === undefined)
       refuseConstraints(given, `the engine server at ${shownUrl}`);
+    told ??= model.useVocabulary!(vocabulary!());
+    await told;
   };
 
   return {
@@ -54,7 +64,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
       live(async () => {
         if (weights === "actor") throw noActor(shownUrl);
         checkRequests(requests, model.capabilities());
-        requireConstraints(requests);
+        await prepareConstraints(requests);
         return model.sample(requests);
       }),
     forward: (sequences, wanted = {}) =>
@@ -63,12 +73,12 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
           throw new EngineError(
             `the engine server at ${shownUrl} does not compute entropies, which were requested`,
           );
-        requireConstraints(sequences);
+        await prepareConstraints(sequences);
         return forward(model, sequences, wanted);
       }),
     forwardBackward: (sequences, objective) =>
       live(async () => {
-        requireConstraints(sequences);
+        await prepareConstraints(sequences);
         return forwardBackward(model, sequences, objective);
       }),
     optimStep: (params) =>
@@ -97,6 +107,9 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
           );
         return gradNormOf(await model.change("discard_gradients", {}), "discard_gradients");
       }),
+    useVocabulary: (known) => {
+      vocabulary = known;
+    },
     snapshotReference: () => live(() => model.snapshotReference()),
     snapshotActor: () => live(() => Promise.reject(noActor(shownUrl))),
     save: (folder, { optimizer = true, merged = false } = {}) =>

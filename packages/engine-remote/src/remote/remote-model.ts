@@ -4,6 +4,8 @@
  * `pawl-model.ts` is for our own servers, which report what they support beyond the plain protocol;
  * `tinker-model.ts` is for any other Tinker-compatible server.
  */
+
+import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { EngineError, type Sample, type SampleRequest } from "@pawl/core/engine/engine.js";
 import type { Learning } from "./learning.js";
 import type { Result, Session } from "./server.js";
@@ -40,6 +42,8 @@ export interface RemoteOptions extends Omit<TransportOptions, "key"> {
 /** A model on a server of either kind. */
 export interface RemoteModel extends Learning {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  /** Says what the model's tokens stand for, to a server that knows constraints. */
+  useVocabulary?(vocabulary: Vocabulary): Promise<void>;
   /** To be called after an optimiser step: copies of the weights are outdated. */
   weightsChanged(): void;
   snapshotReference(): Promise<void>;

@@ -6,6 +6,7 @@
 import { EngineError, type Sample, type SampleRequest } from "@pawl/core/engine/engine.js";
 import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
 import { z } from "zod";
+import { sentConstraints } from "./constraints.js";
 import { parse, type Result } from "./server.js";
 import { numbersOf, tensorOf, tensorSchema } from "./wire.js";
 
@@ -25,8 +26,13 @@ export async function sampleBatch(
   call: (path: string, body: object) => Promise<Result>,
 ): Promise<readonly (readonly Sample[])[]> {
   if (requests.length === 0) return [];
+  const held = sentConstraints();
   const result = await call("sample_batch", {
     requests: requests.map((request) => ({
+      ...(request.constraint && {
+        constraint: held.numberOf(request.constraint),
+        begun: request.begun ?? 0,
+      }),
       prompt: tensorOf(request.prompt, "int64", binary),
       num_samples: request.count ?? 1,
       continued: request.continued ? true : undefined,
@@ -36,6 +42,7 @@ export async function sampleBatch(
         stop: request.stop ?? [],
       },
     })),
+    ...held.body(),
   });
   const { results } = parse(batchResult, result, "sample_batch");
   return requests.map((request, i) => samplesOf(request, results[i]));

@@ -23,6 +23,7 @@ const extensions = z.object({
   reference: z.boolean().default(false),
   discard: z.boolean().default(false),
   temperatures: z.boolean().default(false),
+  constraints: z.boolean().default(false),
   sample_batch: z.boolean().default(false),
   base64: z.boolean().default(false),
   files: z.boolean().default(false),
