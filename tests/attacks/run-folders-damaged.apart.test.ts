@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
-import { some } from "@pawl/core/dose-testing.js";
+import { isWhole, some } from "@pawl/core/dose-testing.js";
 import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
 import { gunzipWithin } from "@pawl/core/files/inflate.js";
 import { ownIdentity, tagOf } from "@pawl/core/processes/process-alive.js";
@@ -150,7 +150,7 @@ describe("what inflates a thousandfold is read within a budget", () => {
     return count;
   };
 
-  it("one record of 400 MB is left out, and those around it are read", () => {
+  it.runIf(isWhole)("one record of 400 MB is left out, and those around it are read", () => {
     const path = join(parent, "one.jsonl.gz");
     const one = packMember('{"n":1}\n');
     writeFileSync(path, Buffer.concat([one, bomb(400 * 2 ** 20), one]));
@@ -166,7 +166,7 @@ describe("what inflates a thousandfold is read within a budget", () => {
     expect(() => read(path)).toThrow(`${path}: its records inflate to more than 250 times`);
   });
 
-  it("many that are damaged are one stretch of damage", () => {
+  it.runIf(isWhole)("many that are damaged are one stretch of damage", () => {
     const path = join(parent, "beginnings.jsonl.gz");
     const one = bomb(15 * 2 ** 20);
     one[one.length - 8]! ^= 1;
@@ -183,13 +183,13 @@ describe("what inflates a thousandfold is read within a budget", () => {
     expect(await runCli(["check", run])).toMatchObject({ code: 1 });
   });
 
-  it("a data file of gzip is refused", () => {
+  it.runIf(isWhole)("a data file of gzip is refused", () => {
     expect(() => gunzipWithin(gzipSync(Buffer.alloc(100 * 2 ** 20)))).toThrow(
       /more than 250 times/,
     );
   });
 
-  it("our own records are never such, however regular they are", () => {
+  it.runIf(isWhole)("our own records are never such, however regular they are", () => {
     const path = join(parent, "regular.jsonl.gz");
     const writer = openRecordWriter(path, () => undefined);
     writer.append([{ text: "x".repeat(40 * 2 ** 20) }]);
