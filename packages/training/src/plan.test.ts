@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { requireMemory, sizePlan } from "./plan.js";
+import { planRun, type RunPlan, requireMemory, sizePlan } from "./plan.js";
+import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-plan-"));
@@ -42,4 +43,39 @@ it("refuses what cannot fit, with what would", () => {
   expect(sizes(7e9, 7e9, 16e9)).toThrow(/here: take a smaller model/);
   expect(sizes(7e9, 4e7, 16e9)).toThrow(/here: take a smaller model/);
   expect(sizes(1.5e9, 2e7, 16e9)).not.toThrow();
+});
+
+it("measures a model from scratch without changing what it learns", async () => {
+  const config = tinyConfig({ updates: 1 });
+  let plan: RunPlan | undefined;
+  const learnt = async (name: string, onPlan?: (told: RunPlan) => void) => {
+    const run = join(folder, name);
+    await trainRun(config, { folder: run, ...(onPlan && { onPlan }) });
+    return readFileSync(join(run, "checkpoints", "000001", "model.safetensors"));
+  };
+  const told = await learnt("told", (one) => {
+    plan = one;
+  });
+  expect(told.equals(await learnt("untold"))).toBe(true);
+  expect(plan).toMatchObject({
+    size: { adapters: false, trained: plan!.size!.parameters },
+    time: { episodes: 6, steps: 3, update: expect.any(Number) },
+  });
+  // Beforehand, without a run: the same but for the words of some tasks.
+  const before = await planRun(config);
+  expect(before).toMatchObject({ time: { episodes: 6, steps: 3 } });
+});
+
+it("says why minutes are unknown", async () => {
+  const reason = async (changes: Readonly<Record<string, unknown>>) =>
+    (await planRun(tinyConfig(changes))).time;
+  expect(await reason({ engine: { address: "http://127.0.0.1:9" } })).toEqual({
+    unknown: expect.stringMatching(/^an engine server is measured by the run itself/),
+  });
+  expect(await reason({ model: { start: "someone/model" } })).toEqual({
+    unknown: expect.stringMatching(/^someone\/model is fetched by the run/),
+  });
+  expect(await reason({ updates: 0, warmStart: { episodes: 0 } })).toEqual({
+    unknown: "there is no episode of a teacher to estimate from",
+  });
 });

@@ -3,24 +3,32 @@
  * second of the engine's work.
  */
 
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { Environment } from "@pawl/core/envs/env.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
 import { UserError } from "@pawl/core/errors.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { supervisedObjective } from "@pawl/core/objectives/supervised.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
+import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
 import { imitationSequences } from "@pawl/core/train/sft.js";
 import type { MergedSequence } from "@pawl/core/update/merge.js";
+import { isPreset, presetConfig } from "@pawl/engine-cpu/init.js";
 import { leastMemory, memoryHere, memoryNeeds } from "@pawl/models/model-memory.js";
 import { parseModelConfig } from "@pawl/models/weights/config-json.js";
 import { LORA_TARGETS, trainedSpecs } from "@pawl/models/weights/lora.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
+import { contradictions } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { isRemote } from "./engines.js";
-import type { ModelStart } from "./open-model.js";
+import { type ModelStart, openModel, startOf } from "./open-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
+import { worldTexts } from "./world-text.js";
 
 /** The sizes of a run in the embedded engine; memory in bytes, estimated. */
 export interface SizePlan {
@@ -38,7 +46,19 @@ export function sizePlan(
   { engine }: Pick<TrainConfig, "engine">,
 ): SizePlan | undefined {
   const config = isRemote(engine) || !("folder" in start) ? undefined : shapeOf(start.folder);
-  if (config === undefined) return undefined;
+  return config && sizesOf(config, engine);
+}
+
+/** The sizes of a run of a model from scratch, with a tokenizer of this many tokens. */
+export function scratchSizePlan(
+  { model, engine }: Pick<TrainConfig, "engine" | "model">,
+  vocabularySize: number,
+): SizePlan | undefined {
+  if (isRemote(engine) || !isPreset(model.start)) return undefined;
+  return sizesOf(presetConfig(model.start, vocabularySize, model.maxContext), engine);
+}
+
+function sizesOf(config: ModelConfig, engine: TrainConfig["engine"]): SizePlan {
   const { loraRank: rank, loraTargets: targets = LORA_TARGETS } = engine;
   const isWhole = ({ optional }: { readonly optional?: boolean }) => !optional;
   const parameters = countOf(tensorSpecs(config).filter(isWhole));
@@ -91,6 +111,11 @@ export interface TimePlan {
   readonly evaluation: number;
 }
 
+/** Why there is no estimate. */
+export interface Unknown {
+  readonly unknown: string;
+}
+
 /** Who could show an episode. */
 const teacherOf = (config: TrainConfig, environment: Environment) =>
   ([config.warmStart.teacher, "expert", "seeker"] as const).find(
@@ -102,9 +127,11 @@ export const hasTimePlan = (config: TrainConfig, environment: Environment): bool
   (config.updates > 0 || config.warmStart.episodes > 0) &&
   teacherOf(config, environment) !== undefined;
 
-/** Tokens of a text to learn from. */
+/** Tokens of a text to learn from, and of how many at once, where that takes less than is measured. */
 const MEASURED_TOKENS = 128;
-const MEASURED_SECONDS = 1;
+const MEASURED_TEXTS = 16;
+/** A model from scratch needs a fraction of a second. */
+const MEASURED_SECONDS = { pretrained: 1, scratch: 0.4 };
 /** Texts written side by side, the tokens of their prompt, and theirs. */
 const ROWS = 16;
 const PROMPT_TOKENS = 32;
@@ -112,17 +139,22 @@ const WRITTEN = 8;
 /** A forward pass takes about a third of a forward and backward pass. */
 const FORWARD = 1 / 3;
 
-/** Undefined if no teacher shows an episode, or the engine cannot be measured without a trace. */
+/** Unknown if no teacher shows an episode, or the engine cannot be measured without a trace. */
 export async function timePlan(
   config: TrainConfig,
   model: EvaluatedModel,
-): Promise<TimePlan | undefined> {
+): Promise<TimePlan | Unknown> {
   const { environment, engine } = model;
-  if (!engine.capabilities.discardGradients || !hasTimePlan(config, environment)) return undefined;
+  if (!hasTimePlan(config, environment)) return { unknown: NO_EPISODE };
+  if (!engine.capabilities.discardGradients)
+    return { unknown: `${engine.capabilities.name} cannot take back a trial of learning` };
   const shown = await teacherEpisode(config, model);
-  if (shown === undefined) return undefined;
+  if (shown === undefined) return { unknown: NO_EPISODE };
   const steps = config.stepLimit ?? environment.stepLimit;
-  const speed = await measure(model, shown.sequences[0]!, Math.min(ROWS, config.groupSize));
+  const speed = await measure(model, shown.sequences[0]!, {
+    rows: Math.min(ROWS, config.groupSize),
+    seconds: MEASURED_SECONDS[isPreset(config.model.start) ? "scratch" : "pretrained"],
+  });
   const tokens = Math.min(shown.tokensOf(steps), episodeLimit(shown, steps, model));
   const playing = (episodes: number): number =>
     episodes *
@@ -143,6 +175,9 @@ export async function timePlan(
     evaluation: times * playing(evaluated),
   };
 }
+
+/** Why nothing is known without a teacher, or without anything to do. */
+export const NO_EPISODE = "there is no episode of a teacher to estimate from";
 
 interface Shown {
   readonly sequences: readonly MergedSequence[];
@@ -189,36 +224,115 @@ async function teacherEpisode(
 const episodeLimit = ({ sequences }: Shown, steps: number, { engine }: EvaluatedModel): number =>
   engine.capabilities.maxContext * (sequences.length === 1 ? 1 : steps);
 
+/** How much to measure: texts written side by side, and for how long. */
+interface Measuring {
+  readonly rows: number;
+  readonly seconds: number;
+}
+
 /** Seconds for a token: learnt, and written beside others. Nothing of it stays in the engine. */
-async function measure({ engine }: EvaluatedModel, sequence: MergedSequence, rows: number) {
+async function measure(
+  { engine }: EvaluatedModel,
+  sequence: MergedSequence,
+  { rows, seconds }: Measuring,
+) {
   const cut = <T extends ArrayLike<number>>(values: T) =>
     Array.from(values).slice(0, MEASURED_TOKENS);
   const ids = cut(sequence.ids);
   const targets = ids.map((_, i) => (i > 0 ? 1 : 0));
   const sample = { ids, targets, inputs: { weight: targets.map((one) => one / ids.length) } };
-  const learnOnce = () => engine.forwardBackward([sample], supervisedObjective);
+  const learn = (texts: number) => () =>
+    engine.forwardBackward(new Array<typeof sample>(texts).fill(sample), supervisedObjective);
   const prompt = ids.slice(0, PROMPT_TOKENS);
   const writeOnce = () => engine.sample([{ prompt, count: rows, maxTokens: WRITTEN, seed: 0 }]);
+  const half = seconds / 2;
   try {
     // The first time of each prepares the computation.
-    await learnOnce();
-    const learn = (await secondsOf(learnOnce)) / ids.length;
+    await learn(1)();
+    const one = await secondsOf(learn(1), 0);
+    const texts = Math.max(1, Math.min(MEASURED_TEXTS, Math.floor(half / one)));
+    if (texts > 1) await learn(texts)();
+    const learnt = (await secondsOf(learn(texts), half)) / (texts * ids.length);
     await writeOnce();
-    const write = (await secondsOf(writeOnce)) / (rows * WRITTEN);
-    return { learn, write };
+    const written = (await secondsOf(writeOnce, half)) / (rows * WRITTEN);
+    return { learn: learnt, write: written };
   } finally {
     await engine.discardGradients();
   }
 }
 
-/** The seconds that some work takes, done again until a second has passed. */
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+/** The seconds that some work takes, done again until so many have passed. */
+async function secondsOf(work: () => Promise<unknown>, least: number): Promise<number> {
   const start = performance.now();
   const passed = (): number => (performance.now() - start) / 1000;
   let times = 0;
   do {
     await work();
     times += 1;
-  } while (passed() < MEASURED_SECONDS / 2);
+  } while (passed() < least);
   return passed() / times;
 }
+
+/** What a run will take, as far as it can be said beforehand. */
+export interface RunPlan {
+  readonly size?: SizePlan | undefined;
+  readonly time?: TimePlan | Unknown | undefined;
+  /** Settings that contradict what the model is, where the run does not say so itself. */
+  readonly contradictions?: readonly string[];
+}
+
+/**
+ * What a run would take: measured with its model, which is opened for that. Without a server, and without
+ * what would have to be fetched or started first.
+ */
+export async function planRun(config: TrainConfig): Promise<RunPlan> {
+  const { start: name } = config.model;
+  const told = "the first lines of the run say it";
+  if (isRemote(config.engine))
+    return { time: { unknown: `an engine server is measured by the run itself; ${told}` } };
+  if (!isPreset(name) && !existsSync(name))
+    return { time: { unknown: `${name} is fetched by the run; ${told}` } };
+  const start = await startOf(config);
+  const size = sizePlan(start, config);
+  if (size !== undefined) requireMemory(size);
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  try {
+    const plan = {
+      size,
+      ...("folder" in start && {
+        contradictions: contradictions(config, await loadTokenizer(start.tokenizer)),
+      }),
+    };
+    if (!hasTimePlan(config, environment)) return { ...plan, time: { unknown: NO_EPISODE } };
+    if ("preset" in start && environment.madeUp !== true)
+      return { time: { unknown: `the world's text is not read beforehand; ${told}` } };
+    const words = promptStyle(environment.prompt, config.prompt);
+    const { engine, tokenizer } = await openModel({
+      start,
+      engine: config.engine,
+      scratch: {
+        maxContext: config.model.maxContext,
+        // A few episodes have most of the world's words.
+        tokenizer: async () =>
+          buildTokenizer(await worldTexts(environment, words, PLAN_TASKS), {
+            chat: config.prompt.style === "chat",
+          }),
+      },
+    });
+    try {
+      const style = promptStyle(environment.prompt, config.prompt, tokenizer);
+      return {
+        ...plan,
+        size: size ?? scratchSizePlan(config, tokenizer.vocabularySize),
+        time: await timePlan(config, { environment, style, engine, tokenizer }),
+      };
+    } finally {
+      await engine.dispose();
+    }
+  } finally {
+    await environment.close?.();
+  }
+}
+
+/** Tasks whose texts make the tokenizer of a model that is only measured. */
+const PLAN_TASKS = 30;

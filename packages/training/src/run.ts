@@ -21,7 +21,6 @@ import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import { conversationNotice } from "@pawl/core/text/conversation.js";
 import { observationEndNotice, responseEndId } from "@pawl/core/text/encode.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
-import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { type Critic, hasCritic, hasOwnCritic } from "@pawl/core/train/critic.js";
 import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
@@ -50,14 +49,7 @@ import {
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
-import {
-  hasTimePlan,
-  requireMemory,
-  type SizePlan,
-  sizePlan,
-  type TimePlan,
-  timePlan,
-} from "./plan.js";
+import { type RunPlan, requireMemory, scratchSizePlan, sizePlan, timePlan } from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { teacherEpisodes, transcriptSamples } from "./teacher-episodes.js";
@@ -97,16 +89,8 @@ function checkResume<C extends RunConfig>(
 export interface TrainOptions extends RunOptions {
   readonly onPhase?: (phase: "tokenizer" | "model" | "measuring" | "warm start" | "rl") => void;
   readonly onWarmStart?: (step: SftStep) => void;
-  /** Called once the model of a new run is open, unless it is one from scratch. */
+  /** Called once the model of a new run is open. */
   readonly onPlan?: (plan: RunPlan) => void;
-}
-
-/** What a run will take, as far as it can be said beforehand. */
-export interface RunPlan {
-  readonly size?: SizePlan | undefined;
-  readonly time?: TimePlan | undefined;
-  /** Settings that contradict what the model is, where the run does not say so itself. */
-  readonly contradictions?: readonly string[];
 }
 
 /** What a run works with. */
@@ -132,9 +116,10 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   await conductRun(run, watched, async (running) => {
     running.own({ dispose: async () => environment.close?.() });
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
-    if (options.onPlan !== undefined && checkpoint === undefined && !("preset" in start)) {
+    if (options.onPlan !== undefined && checkpoint === undefined) {
       options.onPhase?.("measuring");
-      options.onPlan({ size, time: await timePlan(config, setup) });
+      const own = size ?? scratchSizePlan(config, setup.tokenizer.vocabularySize);
+      options.onPlan({ size: own, time: await timePlan(config, setup) });
     }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
@@ -163,31 +148,6 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     );
     return undefined;
   });
-}
-
-/** What a run would take: measured with its model, which is opened for that. */
-export async function planRun(config: TrainConfig): Promise<RunPlan> {
-  const start = await startOf(config);
-  const size = sizePlan(start, config);
-  if (size !== undefined) requireMemory(size);
-  if (!("folder" in start)) return { size };
-  const plan = {
-    size,
-    contradictions: contradictions(config, await loadTokenizer(start.tokenizer)),
-  };
-  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
-  try {
-    if (!hasTimePlan(config, environment)) return plan;
-    const { engine, tokenizer } = await openModel({ start, engine: config.engine });
-    try {
-      const style = promptStyle(environment.prompt, config.prompt, tokenizer);
-      return { ...plan, time: await timePlan(config, { environment, style, engine, tokenizer }) };
-    } finally {
-      await engine.dispose();
-    }
-  } finally {
-    await environment.close?.();
-  }
 }
 
 /** Opens the environment, and refuses a configuration that cannot work, or not as it was given. */

@@ -50,10 +50,11 @@ export async function textsForRun(
 export async function worldTexts(
   environment: Environment,
   style: PromptStyle,
+  most = TASKS,
 ): Promise<readonly string[]> {
   if (isAgentEnvironment(environment)) return textsOf(environment.agent);
   const texts = new Set<string>();
-  const tasks = environment.tasks(environment.splits[0]!).slice(0, TASKS);
+  const tasks = environment.tasks(environment.splits[0]!).slice(0, most);
   const teacher = environment.expert ?? environment.seeker;
   const listed = await listsActions(environment);
   const players = [

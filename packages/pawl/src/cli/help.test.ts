@@ -75,9 +75,20 @@ it("prints a configuration that --config takes and that gives itself again", asy
 });
 
 it("checks without starting, and says so where that cannot be done", async () => {
-  expect(await help("train", "--env", "desk", "--dry-run")).toBe(
-    "pawl train would make 30 updates of 16 × 8 episodes in desk with tiny, recorded to a new folder in runs/. Nothing was started.\n",
+  const [says, ...takes] = (await help("train", "--env", "desk", "--dry-run")).split("\n");
+  expect(says).toBe(
+    "pawl train would make 30 updates of 16 × 8 episodes in desk with tiny, recorded to a new folder in runs/. Nothing was started.",
   );
+  expect(takes).toEqual([
+    expect.stringMatching(
+      /^trains 0\.\d million parameters, about 0\.\d of the .* GB of memory here$/,
+    ),
+    expect.stringMatching(/^up to [\d,]+ tokens an update: 128 episodes of up to 8 steps$/),
+    expect.stringMatching(/^up to about .* minutes: imitation .*, 30 × .* for updates, evaluation/),
+    "",
+  ]);
+  const away = await help("train", "--engine", "http://127.0.0.1:1", "--dry-run");
+  expect(away).toMatch(/\nminutes unknown: an engine server is measured by the run itself/);
   const wrong = await runCli(["train", "--split", "nowhere", "--dry-run"]);
   expect([wrong.code, wrong.stdout]).toEqual([1, ""]);
   const tight = ["train", "--max-tokens", "512", "--model.max-context", "512", "--dry-run"];

@@ -1,18 +1,10 @@
-import { existsSync } from "node:fs";
 import { defaultRunFolder, openRun } from "@pawl/core/runs/run-folder.js";
-import { isPreset } from "@pawl/engine-cpu/init.js";
 import { settingConditions } from "@pawl/training/applies.js";
 import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
-import type { SizePlan, TimePlan } from "@pawl/training/plan.js";
+import { planRun, type RunPlan, type SizePlan, type TimePlan } from "@pawl/training/plan.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { resumeChanges } from "@pawl/training/resume.js";
-import {
-  checkTraining,
-  checkTrainResume,
-  planRun,
-  type RunPlan,
-  trainRun,
-} from "@pawl/training/run.js";
+import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js";
 import { z } from "zod";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -36,7 +28,11 @@ const planLines = (
   updates: number,
 ): readonly string[] => [
   ...(size === undefined ? [] : [sizeLine(size)]),
-  ...(time === undefined ? [] : timeLines(time, updates)),
+  ...(time === undefined
+    ? []
+    : "unknown" in time
+      ? [`minutes unknown: ${time.unknown}`]
+      : timeLines(time, updates)),
   ...contradictions.map((line) => `warning: ${line}`),
 ];
 
@@ -135,10 +131,7 @@ export const train = defineCommand({
       checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf: how.placeOf }),
     );
     const says = `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
-    // A server is not asked and a model of the hub not fetched for that; one from scratch is small.
-    const isHere =
-      settings.engine.address === "embedded" && !isPreset(model.start) && existsSync(model.start);
-    if (resume !== undefined || !isHere) return says;
+    if (resume !== undefined) return says;
     return [says, ...planLines(await planRun(settings), updates)].join("\n");
   },
   async run({ config, recipe, given, placeOf, io, signal }) {
