@@ -19,6 +19,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "env make": "runs TextWorld's own generator, in Python",
   "serve engine": "runs PyTorch",
   "bench observations": "a long comparison of what train does",
+  tune: "several of what train does",
   track: "its purpose is to send",
   push: "its purpose is to send",
   "wm threshold": "fetches its encoder when there is none yet, and says so",
