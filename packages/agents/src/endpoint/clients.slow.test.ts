@@ -156,6 +156,8 @@ const langGraph: Agent = async (baseURL, isStreamed) => {
     ...{ model: "policy", apiKey: "none", maxRetries: 0, streaming: isStreamed },
     configuration: { baseURL },
   });
+  // To estimate usage, it would fetch a tokenizer of OpenAI's for every answer.
+  llm.getNumTokens = async () => 0;
   const looking = tool(look, { name, description, schema: parameters });
   const agent = createReactAgent({ llm, tools: [looking] });
   const { messages } = await agent.invoke(
