@@ -3,7 +3,6 @@
  * the same run.
  *
  *   PAWL_PYTHON=/path/to/python npm run bench -- engine [--flat]
- *   PAWL_PYTHON=/path/to/python npm run bench -- engine --model FOLDER
  *   npm run bench -- engine --laptop
  *
  * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows
@@ -16,8 +15,8 @@
  *   sample_grouped_unshared_ratio        the same, but PyTorch prefills each prompt eight times
  *   peak_share, own_peak_share           of the faster of both libraries' sgemm; of ONNX Runtime's
  *
- * `--model` compares a pretrained model instead (`peer/model.ts`). `--flat` adds 500 optimiser steps of a smaller model, to check that memory stays flat. `--laptop`
- * measures, without PyTorch, what the default run does with the smallest preset: few sequences of
+ * Pretrained models: `models.ts`. `--flat` adds 500 optimiser steps of a smaller model, to check that
+ * memory stays flat. `--laptop` measures, without PyTorch, what the default run does with the smallest preset: few sequences of
  * different lengths, and turns of rollouts.
  */
 import { loadavg } from "node:os";
@@ -29,7 +28,6 @@ import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
 import { encodeModel } from "@pawl/engine-cpu/onnx.js";
 import { onnxRuntime } from "@pawl/models/onnx-runtime.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import { compareModel } from "./peer/model.js";
 import { interleave as alternate, machine, peakMemory, startPeer, THREADS } from "./peer/side.js";
 
 const { values: options } = parseArgs({
@@ -37,7 +35,6 @@ const { values: options } = parseArgs({
   options: {
     flat: { type: "boolean", default: false },
     laptop: { type: "boolean", default: false },
-    model: { type: "string" },
     repetitions: { type: "string", default: "7" },
   },
 });
@@ -254,7 +251,6 @@ async function laptop(): Promise<Record<string, number | string>> {
 /** Runs everything. */
 export async function main(): Promise<Record<string, number | string>> {
   if (options.laptop) return laptop();
-  if (options.model !== undefined) return compareModel(options.model, repetitions);
   // Other work on the machine slows both sides, but not equally: it belongs to the result.
   const load = loadavg()[0]!;
   const peer = startPeer("peer.py");

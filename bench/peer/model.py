@@ -1,8 +1,9 @@
-"""The PyTorch peer of model.ts: a pretrained model in transformers, with PEFT's adapters.
+"""The PyTorch peer of ../models.ts: a pretrained model in transformers, with PEFT's adapters.
 
 Reads one JSON command per line from standard input and answers with one JSON line each, as peer.py does.
 f32, eager, PyTorch's fused attention. Sampling is transformers' `generate` with its KV cache and with the
 adapters merged; training adds up micro-batches, because a whole batch's logits would need many times the memory.
+Prompts of different lengths are padded on the left, so that answers end together and only their logits are computed.
 """
 import json
 import resource
@@ -51,27 +52,14 @@ def handle(command, state):
         state["adam"] = torch.optim.AdamW(trained, lr=1e-3, fused=True)
         return {"trained": sum(p.numel() for p in trained)}
     model = state["model"]
+    if what == "answer":
+        return answer(model, command)
+    if what == "learn":
+        return learn(model, state["adam"], command)
     vocabulary = model.config.vocab_size
     ids = torch.randint(vocabulary, (command["rows"], command["length"]))
     if what == "sample":
-        model.eval()
-        model.merge_adapter()
-        begin = clocks()
-        with torch.inference_mode():
-            found = model.generate(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                do_sample=True,
-                top_k=0,
-                top_p=1.0,
-                min_new_tokens=command["new"],
-                max_new_tokens=command["new"],
-                pad_token_id=0,
-            )
-        spent = since(begin)
-        model.unmerge_adapter()
-        assert found.shape == (command["rows"], command["length"] + command["new"])
-        return spent
+        return generate(model, ids, torch.ones_like(ids), command["new"])
     if what == "train":
         model.train()
         targets = torch.randint(vocabulary, (command["rows"], 1))
@@ -85,6 +73,57 @@ def handle(command, state):
         state["adam"].zero_grad(set_to_none=True)
         return since(begin)
     raise ValueError(f"unknown command {what}")
+
+
+def generate(model, ids, mask, new, count=1):
+    model.eval()
+    model.merge_adapter()
+    begin = clocks()
+    with torch.inference_mode():
+        found = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=True,
+            top_k=0,
+            top_p=1.0,
+            num_return_sequences=count,
+            min_new_tokens=new,
+            max_new_tokens=new,
+            pad_token_id=0,
+        )
+    spent = since(begin)
+    model.unmerge_adapter()
+    assert found.shape == (len(ids) * count, ids.shape[1] + new)
+    return spent
+
+
+def padded(rows):
+    longest = max(map(len, rows))
+    ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask
+
+
+def answer(model, command):
+    ids, mask = padded(command["prompts"])
+    return generate(model, ids, mask, command["new"], command["count"])
+
+
+def learn(model, adam, command):
+    ids, mask = padded([one["prompt"] + one["tokens"] for one in command["answers"]])
+    new, micro = command["new"], command["micro"]
+    model.train()
+    logprobs = []
+    begin = clocks()
+    for part, seen in zip(ids.split(micro), mask.split(micro)):
+        positions = (seen.cumsum(1) - 1).clamp(min=0)
+        found = model(input_ids=part, attention_mask=seen, position_ids=positions, logits_to_keep=new + 1)
+        chosen = -F.cross_entropy(found.logits[:, :-1].flatten(0, 1), part[:, -new:].flatten(), reduction="none")
+        (-chosen.sum() / (len(ids) * new)).backward()
+        logprobs += chosen.tolist()
+    adam.step()
+    adam.zero_grad(set_to_none=True)
+    return {**since(begin), "logprobs": logprobs}
 
 
 main()

@@ -16,6 +16,7 @@ import {
 } from "@pawl/core/engine/engine.js";
 import type { Objective, Quantity } from "@pawl/core/objectives/expression.js";
 import { inputsOf } from "@pawl/core/objectives/expression-interpret.js";
+import { MAX_LOGITS } from "@pawl/models/model-memory.js";
 import { type LoraOptions, trainedSpecs } from "@pawl/models/weights/lora.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { type TensorSpec, tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
@@ -99,8 +100,6 @@ const MIN_SHARED_TOKENS = 512;
 const MICRO_BATCH_COST = 32;
 /** Maximum number of programs kept; objectives change rarely. */
 const KEPT = 24;
-/** Upper bound of logits held at a time, for large vocabularies. */
-const MAX_LOGITS = 2 ** 24;
 /** The largest number in single precision. */
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 

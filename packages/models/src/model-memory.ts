@@ -1,10 +1,10 @@
 /**
  * What a model needs in the embedded engine's memory, estimated from its sizes.
  *
- * The factors were fitted to SmolLM2-135M (30 layers, 49,152 tokens) in 32 bits: 1.0 GB to sample 16
- * texts of 160 tokens, 3.2 GB after an optimiser step on short sequences, 6.3 GB with a sequence of
- * 1,024 tokens, all before graphs that decode had their own copy of the weights (0.65 GB; twice that
- * while it is made). Runs record what they took (`memory.mib`), which is what counts.
+ * The factors were fitted to SmolLM2-135M (30 layers, 49,152 tokens) in 32 bits. Training adapters took
+ * 2.2 GB on short sequences and 3.6 GB with one of 1,024 tokens (estimated: 3.9 GB); sampling alone has a
+ * copy of the weights in the graph that decodes (0.65 GB; twice that while it is made). Runs record what
+ * they took (`memory.mib`), which is what counts.
  */
 
 import { totalmem } from "node:os";
@@ -25,6 +25,9 @@ export const MAX_STORED_BYTES = 2 ** 28;
  */
 export const MAX_STORED_DECODE_BYTES = 2 ** 30;
 
+/** Upper bound of logits held at a time when learning, for large vocabularies. */
+export const MAX_LOGITS = 2 ** 24;
+
 /** Texts that are sampled together, their length, and that of a sequence to learn from. */
 export const ASSUMED = { rows: 16, tokens: 1024, rank: 16 } as const;
 
@@ -33,6 +36,8 @@ export interface MemoryNeeds {
   readonly sample: number;
   readonly train: number;
   readonly lora: number;
+  /** Of that, the projections once more, with the adapters merged into them. */
+  readonly merged: number;
 }
 
 const FLOAT = 4;
@@ -48,18 +53,21 @@ export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeed
   const stored = weights <= MAX_STORED_DECODE_BYTES ? weights : 0;
   const caches = FLOAT * ASSUMED.rows * tokens * layers * 2 * kvHeads * headSize;
   // What the backward pass needs of the forward pass, per token.
-  const perLayer = 10 * hiddenSize + 4 * mlpSize + (heads * tokens) / 2;
-  const activations = FLOAT * tokens * (layers * perLayer + 5 * vocabularySize);
+  const perLayer = 10 * hiddenSize + 4 * mlpSize + 0.6 * heads * tokens;
+  const logits = Math.min(tokens * vocabularySize, MAX_LOGITS);
+  const activations = FLOAT * (tokens * layers * perLayer + 5 * logits);
   const queries = heads * headSize;
   const keys = kvHeads * headSize;
   // Adapters on all seven projections: rank × (inputs + outputs) each.
   const projections = 4 * hiddenSize + 2 * queries + 2 * keys + 3 * (hiddenSize + mlpSize);
   const adapters = FLOAT * ASSUMED.rank * layers * projections;
+  const merged = FLOAT * layers * hiddenSize * (2 * queries + 2 * keys + 3 * mlpSize);
   return {
     sample: FIXED + weights + stored + caches,
     // Weights, gradients, Adam's two moments, and a copy while they are exchanged.
     train: FIXED + 5 * weights + stored + activations,
-    lora: FIXED + weights + stored + 4 * adapters + activations,
+    lora: FIXED + weights + merged + 4 * adapters + activations,
+    merged,
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
+import { leastMemory } from "@pawl/models/model-memory.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { planRun, type RunPlan, requireMemory, sizePlan } from "./plan.js";
 import { trainRun } from "./run.js";
@@ -26,6 +27,9 @@ it("counts what is trained, and estimates the memory for it", () => {
   const adapters = 2 * 4 * (2 * (8 + 8) + 2 * (8 + 4) + 3 * (8 + 12));
   const lora = sizePlan(start, tinyConfig({ engine: { loraRank: 4 } }))!;
   expect(lora).toMatchObject({ parameters: all.parameters, trained: adapters });
+  // With adapters merged, the projections are held twice.
+  const projections = 2 * (2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12);
+  expect(lora.least - leastMemory(all.parameters, adapters)).toBe(4 * projections);
   const some = tinyConfig({ engine: { loraRank: 4, loraTargets: ["q_proj"] } });
   expect(sizePlan(start, some)!.trained).toBe(2 * 4 * (8 + 8));
   expect(
@@ -36,7 +40,11 @@ it("counts what is trained, and estimates the memory for it", () => {
 
 it("refuses what cannot fit, with what would", () => {
   const sizes = (parameters: number, trained: number, here: number) => () =>
-    requireMemory({ parameters, trained, adapters: trained < parameters, here, memory: here });
+    requireMemory({
+      ...{ parameters, trained, adapters: trained < parameters, here, memory: here },
+      least: leastMemory(parameters, trained),
+      leastFrozen: leastMemory(2 * parameters, 0),
+    });
   expect(sizes(1.5e9, 1.5e9, 16e9)).toThrow(
     /training 1500 of 1500 million parameters takes at least 24.3 GB of memory, and there are 16.0 GB here: train adapters \(--engine.lora-rank 16\), take a smaller model, or train on an engine server/,
   );

@@ -37,6 +37,9 @@ export interface SizePlan {
   /** Whether that is adapters on frozen weights. */
   readonly adapters: boolean;
   readonly memory: number;
+  /** What no setting makes less; and with adapters in place of all weights. */
+  readonly least: number;
+  readonly leastFrozen: number;
   readonly here: number;
 }
 
@@ -64,16 +67,20 @@ function sizesOf(config: ModelConfig, engine: TrainConfig["engine"]): SizePlan {
   const parameters = countOf(tensorSpecs(config).filter(isWhole));
   const trained =
     rank === 0 ? parameters : countOf(trainedSpecs(config, false, { rank, alpha: 1, targets }));
-  const { train, lora } = memoryNeeds(config, parameters);
+  const { train, lora, merged } = memoryNeeds(config, parameters);
   const adapters = rank > 0;
-  return { parameters, trained, adapters, memory: rank === 0 ? train : lora, here: memoryHere() };
+  return {
+    ...{ parameters, trained, adapters, memory: adapters ? lora : train, here: memoryHere() },
+    least: leastMemory(parameters, trained) + (adapters ? merged : 0),
+    leastFrozen: leastMemory(parameters, 0) + merged,
+  };
 }
 
 /** Refuses a run that cannot fit, whatever its settings, with what would. */
-export function requireMemory({ parameters, trained, adapters, here }: SizePlan): void {
-  const least = leastMemory(parameters, trained);
+export function requireMemory(plan: SizePlan): void {
+  const { parameters, trained, adapters, least, leastFrozen, here } = plan;
   if (least <= here) return;
-  const frozen = !adapters && leastMemory(parameters, 0) * 1.1 < here;
+  const frozen = !adapters && leastFrozen * 1.1 < here;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   throw new ConfigError(
     `model.start: training ${(trained / 1e6).toFixed(0)} of ${(parameters / 1e6).toFixed(0)} million parameters takes at least ${gigabytes(least)} of memory, and there are ${gigabytes(here)} here: ${frozen ? "train adapters (--engine.lora-rank 16), " : ""}take a smaller model, or train on an engine server (--engine http://…, docs/gpu.md)`,
