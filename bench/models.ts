@@ -2,7 +2,7 @@
  * A pretrained model in the embedded engine and in transformers with PEFT: the same work, the same
  * threads, f32, in the same minutes.
  *
- *   PAWL_PYTHON=/path/to/python npm run bench -- models MODEL [--work update] [--repetitions 3]
+ *   PAWL_PYTHON=/path/to/python npm run bench -- models MODEL [--work update] [--repetitions 3] [--alone]
  *
  *   update   8 first prompts of recipes/real-model.ts, 8 answers of 8 tokens each, and a LoRA step that
  *            learns the 64 answers; apart, also `answer` and `learn`
@@ -13,7 +13,7 @@
  * threads also while they wait: steadier on a busy machine) and `…_memory_ratio`: peak memory of the
  * whole process when the work is done, ours ÷ PyTorch's; works are done in the order above.
  *
- * PyTorch samples with its adapters merged, computes logits only of targets, and adds up micro-batches.
+ * With `--alone` only our side is measured. PyTorch samples with its adapters merged, computes logits only of targets, and adds up micro-batches.
  * It reads a prompt once for each answer: `generate` does, and so does training in padded batches.
  */
 import { loadavg } from "node:os";
@@ -80,6 +80,7 @@ export async function main(args: readonly string[]) {
     options: {
       work: { type: "string", default: "update,sample,train" },
       repetitions: { type: "string", default: "3" },
+      alone: { type: "boolean", default: false },
     },
   });
   const [name] = positionals;
@@ -88,9 +89,9 @@ export async function main(args: readonly string[]) {
   const wanted = (work: string) => values.work.split(",").includes(work);
   const { folder } = (await fetchModel(name)) ?? { folder: name };
   const load = loadavg()[0]!;
-  const peer = startPeer("model.py");
-  const hello = await peer.ask({ do: "hello" });
-  await peer.ask({ do: "model", folder, rank: RANK, alpha: LORA_ALPHA });
+  const peer = values.alone ? undefined : startPeer("model.py");
+  const hello = await peer?.ask({ do: "hello" });
+  await peer?.ask({ do: "model", folder, rank: RANK, alpha: LORA_ALPHA });
   const engine = await createEmbeddedEngine({
     model: { folder },
     threads: THREADS,
@@ -111,7 +112,7 @@ export async function main(args: readonly string[]) {
     return (performance.now() - begin) / 1000;
   };
   const asked = async (what: string, work: object) => {
-    const answer = await peer.ask({ do: what, ...work });
+    const answer = await peer!.ask({ do: what, ...work });
     note(`torch ${what}`, answer.processor!);
     return answer;
   };
@@ -179,48 +180,48 @@ export async function main(args: readonly string[]) {
   const shown = (x: number) => Number(x.toPrecision(3));
   const figures: Record<string, number> = {};
   const compare = async (what: string, parts: readonly string[]) => {
-    const sides = Object.fromEntries(
-      parts.flatMap((part) =>
-        (["ours", "torch"] as const).map((side) => [`${side} ${part}`, works[part]![side]]),
+    const involved = peer === undefined ? (["ours"] as const) : (["ours", "torch"] as const);
+    const seconds = await interleave(
+      Object.fromEntries(
+        parts.flatMap((part) =>
+          involved.map((side) => [`${side} ${part}`, works[part]![side]] as const),
+        ),
       ),
+      repetitions,
     );
-    const seconds = await interleave(sides, repetitions);
-    const spent = (side: "ours" | "torch", part: string) => ({
-      seconds: seconds[`${side} ${part}`]!,
-      processor: median(processor.get(`${side} ${part}`)!.slice(1)),
-    });
-    const all = (side: "ours" | "torch", named: readonly string[]) => {
-      const each = named.map((part) => spent(side, part));
-      const sum = (which: "seconds" | "processor") =>
-        each.reduce((total, one) => total + one[which], 0);
-      return { seconds: sum("seconds"), processor: sum("processor") };
-    };
-    const torchMemory = (await peer.ask({ do: "hello" })).peak_mb!;
-    const ourMemory = peakMemory();
-    for (const [field, named] of [
-      [what, parts] as const,
-      ...(parts.length > 1 ? parts.map((part) => [part, [part]] as const) : []),
-    ]) {
-      const [ours, torch] = [all("ours", named), all("torch", named)];
-      figures[`${field}_ratio`] = shown(torch.seconds / ours.seconds);
-      figures[`${field}_processor_ratio`] = shown(torch.processor / ours.processor);
-      figures[`${field}_s`] = shown(ours.seconds);
-      figures[`${field}_processor_s`] = shown(ours.processor);
-      figures[`peer_${field}_s`] = shown(torch.seconds);
-      figures[`peer_${field}_processor_s`] = shown(torch.processor);
+    const fields = [[what, parts] as const, ...parts.map((part) => [part, [part]] as const)];
+    for (const [field, named] of parts.length > 1 ? fields : fields.slice(1)) {
+      const sum = (side: "ours" | "torch", of: (key: string) => number) =>
+        named.reduce((total, part) => total + of(`${side} ${part}`), 0);
+      const processorOf = (key: string) => median(processor.get(key)!.slice(1));
+      for (const [unit, of] of [
+        ["_s", (key: string) => seconds[key]!],
+        ["_processor_s", processorOf],
+      ] as const) {
+        const ours = sum("ours", of);
+        figures[`${field}${unit}`] = shown(ours);
+        if (peer === undefined) continue;
+        const torch = sum("torch", of);
+        figures[`peer_${field}${unit}`] = shown(torch);
+        figures[`${field}${unit.replace(/s$/, "ratio")}`] = shown(torch / ours);
+      }
     }
-    figures[`${what}_memory_ratio`] = shown(ourMemory / torchMemory);
+    const ourMemory = peakMemory();
     figures[`${what}_memory_mb`] = Math.round(ourMemory);
+    if (peer === undefined) return;
+    const torchMemory = (await peer.ask({ do: "hello" })).peak_mb!;
     figures[`peer_${what}_memory_mb`] = Math.round(torchMemory);
+    figures[`${what}_memory_ratio`] = shown(ourMemory / torchMemory);
   };
   if (wanted("update")) await compare("update", ["answer", "learn"]);
   for (const work of ["sample", "train"]) if (wanted(work)) await compare(work, [work]);
-  peer.close();
+  peer?.close();
   await engine.dispose();
   return {
     ...figures,
     ...(apart !== undefined && { logprobs_apart: Number(apart.toPrecision(2)) }),
-    peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
+    threads: THREADS,
+    ...(hello !== undefined && { peer: `PyTorch ${hello.torch}` }),
     machine: machine(),
     load: shown(load),
     repetitions,
