@@ -1,4 +1,5 @@
 /** Clients of every API, as their registries have them, over ten turns with tools. */
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -156,8 +157,6 @@ const langGraph: Agent = async (baseURL, isStreamed) => {
     ...{ model: "policy", apiKey: "none", maxRetries: 0, streaming: isStreamed },
     configuration: { baseURL },
   });
-  // To estimate usage, it would fetch a tokenizer of OpenAI's for every answer.
-  llm.getNumTokens = async () => 0;
   const looking = tool(look, { name, description, schema: parameters });
   const agent = createReactAgent({ llm, tools: [looking] });
   const { messages } = await agent.invoke(
@@ -191,7 +190,10 @@ const optional: readonly (readonly [string, Agent])[] = [
     "@ai-sdk/openai-compatible",
     provider("@ai-sdk/openai-compatible", "createOpenAICompatible", { name: "pawl" }),
   ],
-  ["LangGraph.js", langGraph],
+  // With `streaming`, it fetches a tokenizer of OpenAI's for every answer, slowly where there is no network.
+  ...(existsSync(join(folder ?? "", "node_modules/@langchain/langgraph"))
+    ? [["LangGraph.js", langGraph] as const]
+    : []),
 ];
 const cases = (list: typeof own) =>
   list.flatMap(([what, agent]) =>
