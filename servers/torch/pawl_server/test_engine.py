@@ -267,8 +267,8 @@ class EngineTest(unittest.TestCase):
             engine.save(Path(root) / "saved", optimizer=True)
             other = tiny_engine(str(Path(root) / "saved"), value_head=False)
             self.assertEqual(other.parameters, engine.parameters - 16)
-            with self.assertRaisesRegex(ValueError, "adapters and activation checkpointing are for"):
-                tiny_engine(root, lora_rank=2)
+            with self.assertRaisesRegex(ValueError, "--activation-checkpointing is for"):
+                tiny_engine(root, checkpointing=True)
 
 
 if __name__ == "__main__":

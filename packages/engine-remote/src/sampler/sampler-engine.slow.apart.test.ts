@@ -16,7 +16,8 @@ const folder = mkdtempSync(join(tmpdir(), "pawl-sampler-test-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 // The others do not sample, so the engine itself passes them.
-const samples = /sampled log-probabilities equal|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
+const samples =
+  /sampled log-probabilities equal|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
 const checks = roadChecks.filter(({ name }) => samples.test(name));
 const retry = { retries: 1, backoffMs: 1 };
 
