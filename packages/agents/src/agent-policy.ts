@@ -26,6 +26,7 @@ import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
 import {
+  type Author,
   answerMessage,
   createSession,
   type RecordedCall,
@@ -47,6 +48,8 @@ export interface AgentPolicyOptions {
    * the engine must put their requests together by itself.
    */
   readonly batch?: number | undefined;
+  /** Who answers instead of the engine's model; an episode for which that fails is broken. */
+  readonly author?: Author | undefined;
 }
 
 /** How often a program that is refused may go on asking. */
@@ -99,7 +102,24 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const tooLate = (): void => abort(plan.late!.reason);
       plan.late?.addEventListener("abort", tooLate, { once: true });
       const watch = startStopwatch(limits);
+      let unanswered: { readonly error: unknown } | undefined;
+      const { author } = options;
       const session = createSession({
+        ...(author !== undefined && {
+          author: (request, how) =>
+            watch.pause(async () => {
+              try {
+                return await author(request, {
+                  ...how,
+                  signal: either(how.signal, stop.signal),
+                });
+              } catch (error) {
+                // A program may hide it, and go on with nothing.
+                unanswered ??= { error };
+                throw error;
+              }
+            }),
+        }),
         sampler: {
           sample: (request, signal, hear) =>
             watch.pause(() => place.sample(request, either(signal, stop.signal), hear)),
@@ -119,7 +139,9 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         const end = await endOf(environment, session, plan, { watch, signal: stop.signal });
         plan.signal?.throwIfAborted();
         if (failure !== undefined) throw failure.error;
-        return episodeOf(environment, session, plan, end);
+        if (unanswered === undefined) return episodeOf(environment, session, plan, end);
+        const broken = { ...FAILED, stop: "broken", error: reasonOf(unanswered.error) } as const;
+        return episodeOf(environment, session, plan, broken);
       } finally {
         watch.stop();
         place.leave();

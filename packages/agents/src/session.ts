@@ -53,11 +53,23 @@ export interface SessionOptions {
   readonly callForm?: CallForm | undefined;
   /** How text becomes tokens (default: as a whole, and the end of what is observed is learnt). */
   readonly tokens?: TokenForm | undefined;
+  /** Who answers instead of the model: a teacher, whose answers are written as the model writes. */
+  readonly author?: Author | undefined;
   /** The most calls of a session (default: no limit). */
   readonly callLimit?: number | undefined;
   /** How often calls are refused; after that they are never answered (default: no limit). */
   readonly refusalLimit?: number | undefined;
 }
+
+/** Answers in the model's place. */
+export type Author = (
+  request: ChatRequest,
+  how: {
+    readonly maxTokens: number;
+    readonly seed: number;
+    readonly signal?: AbortSignal | undefined;
+  },
+) => Promise<ChatMessage>;
 
 /** One call of the model, as it was sampled. */
 export interface RecordedCall {
@@ -74,7 +86,7 @@ export interface RecordedCall {
   readonly response: string;
   readonly sample: Sample;
   readonly temperature: number;
-  /** What the answer was held to. */
+  /** What the answer was held to, unless it is an author's. */
   readonly constraint: Constraint | undefined;
   readonly answer: ChatAnswer;
   /** How long the agent waited for it. */
@@ -101,7 +113,7 @@ type OpenCall = { -readonly [K in keyof RecordedCall]: RecordedCall[K] };
 
 /** Starts a session. */
 export function createSession(options: SessionOptions): RecordedSession {
-  const { sampler, tokenizer, maxContext, seed, sampling, fixed = false } = options;
+  const { sampler, tokenizer, maxContext, seed, sampling, fixed = false, author } = options;
   const form = options.callForm ?? callFormOf(tokenizer.chatTemplate);
   const { tokens = { observationEnd: "learnt" } } = options;
   const calls: OpenCall[] = [];
@@ -184,6 +196,26 @@ export function createSession(options: SessionOptions): RecordedSession {
     return mixSeed(prompt, before);
   };
 
+  /** What an author says, as the model would have written it: nothing is known of its probability. */
+  const dictated = async (
+    author: Author,
+    request: ChatRequest,
+    { maxTokens, seed: own }: SampleRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<Sample> => {
+    const said = await author(request, { maxTokens, seed: own, signal });
+    const [message] = chatConversation([said], { tools: request.tools, calls: form }).messages;
+    const text = message!.pieces.map((piece) => piece.text).join("");
+    const words = tokenizer.encode(text, { plain: true });
+    const whole = [...words, tokenizer.endId!];
+    const cut = whole.length > maxTokens;
+    return {
+      tokens: whole.slice(0, maxTokens),
+      logprobs: [],
+      stopReason: cut ? "length" : "stop",
+    };
+  };
+
   return {
     ...refusals,
     options,
@@ -207,7 +239,7 @@ export function createSession(options: SessionOptions): RecordedSession {
       const constraint = constraintOf(
         { ...request, tools: tools ?? [] },
         form,
-        options.constraints === true,
+        options.constraints === true || author !== undefined,
       );
       const { callLimit = Number.POSITIVE_INFINITY } = options;
       if (asked >= callLimit)
@@ -251,12 +283,13 @@ export function createSession(options: SessionOptions): RecordedSession {
         draft?.add(more);
       };
       const isHeard = draft !== undefined || signal !== undefined;
-      const drawn = await sampler
-        .sample(ask, signal, isHeard ? heard : undefined)
-        .catch((error: unknown) => {
-          lose("cancelled", count);
-          throw error;
-        });
+      const drawn = await (author === undefined
+        ? sampler.sample(ask, signal, isHeard ? heard : undefined)
+        : dictated(author, { ...request, messages, ...(tools && { tools }) }, ask, signal)
+      ).catch((error: unknown) => {
+        lose("cancelled", count);
+        throw error;
+      });
       if (ended) lose("too late", drawn.tokens.length);
       if (ended) throw new SessionError("the session ended while the model was answering");
       const { sample, text, stopText } = cutAtStop(tokenizer, drawn, stop);
@@ -266,7 +299,8 @@ export function createSession(options: SessionOptions): RecordedSession {
         ...(stopText !== undefined && { stopText }),
       };
       const call: OpenCall = {
-        ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, constraint },
+        ...{ index, parent, messages, tools, pieces, prompt, sample, temperature },
+        constraint: author === undefined ? constraint : undefined,
         ...{ answer, response: text, replies: [], sequence: prompt },
         seconds: Math.round(performance.now() - started) / 1000,
       };
@@ -307,7 +341,10 @@ export function answerMessage({ text, reasoning, calls }: ChatAnswer): ChatMessa
 }
 
 function answeredSequence({ prompt, sample, temperature, constraint }: OpenCall): Sequence {
-  return appendResponse(prompt, { ...sample, ids: sample.tokens, temperature, constraint });
+  const { tokens: ids, logprobs, ...rest } = sample;
+  // An author's words have no log-probabilities under the model.
+  const known = logprobs.length === ids.length && { ...rest, logprobs };
+  return appendResponse(prompt, { ids, ...known, temperature, constraint });
 }
 
 function copyOf(message: ChatMessage): ChatMessage {

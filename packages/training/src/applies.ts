@@ -210,6 +210,12 @@ const WARM_START: readonly Applies<Conditional>[] = [
     holds: ({ warmStart }) => warmStart?.runs.length === 0 && warmStart.data.length === 0,
   },
   {
+    settings: ["warmStart.minReturn"],
+    by: ["warmStart.runs"],
+    needs: "recorded runs: warmStart.runs",
+    holds: ({ warmStart }) => (warmStart?.runs.length ?? 0) > 0,
+  },
+  {
     settings: ["warmStart.sft.randomActions"],
     by: ["warmStart.epsilon", "warmStart.runs", "warmStart.data"],
     needs: "warmStart.epsilon above 0 or warmStart.runs",

@@ -132,10 +132,13 @@ export function checkAgentPrompt(options: PromptOptions): void {
 function checkAgentConfig(config: TrainConfig): void {
   checkAgentPrompt(config.prompt);
   const { warmStart, corrections, invalidActionLimit } = config;
-  const teacher = "an agent has no teacher to imitate; set it to 0";
-  if (warmStart.episodes > 0 && warmStart.data.length === 0)
-    throw new ConfigError(`warmStart.episodes: ${teacher}`);
-  if (corrections.episodes > 0) throw new ConfigError(`corrections.episodes: ${teacher}`);
+  const teacher = "an agent has no teacher that plays";
+  if (warmStart.episodes > 0 && warmStart.data.length === 0 && warmStart.runs.length === 0)
+    throw new ConfigError(
+      `warmStart.episodes: ${teacher}: name what pawl distill recorded with --warm-start.runs, or conversations with --warm-start.data`,
+    );
+  if (corrections.episodes > 0)
+    throw new ConfigError(`corrections.episodes: ${teacher}; set it to 0`);
   if (invalidActionLimit !== undefined)
     throw new ConfigError(
       "invalidActionLimit: an agent decides itself what follows a malformed call; leave it out",

@@ -52,11 +52,15 @@ const warmStartOptions = z
       .array(z.string())
       .default([])
       .describe("imitate the episodes of these recorded runs instead of new ones"),
+    minReturn: z
+      .number()
+      .optional()
+      .describe("imitate only those of their episodes that are worth this much or more"),
     data: z
       .array(z.string())
       .default([])
       .describe(
-        "imitate the conversations of these files instead: chat messages as JSON Lines, or verifiers' traces.jsonl",
+        "imitate the conversations of these files instead: chat messages as JSON Lines, verifiers' traces.jsonl, or sessions of pawl serve model",
       ),
     sft: sftOptions,
   })

@@ -52,7 +52,7 @@ import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./o
 import { type RunPlan, requireMemory, scratchSizePlan, sizePlan, timePlan } from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
-import { teacherEpisodes, transcriptSamples } from "./teacher-episodes.js";
+import { agentSamples, teacherEpisodes, transcriptSamples } from "./teacher-episodes.js";
 import { textsForRun } from "./world-text.js";
 
 // A resume on trial: refuses what the real one would refuse, and writes nothing.
@@ -264,7 +264,10 @@ async function warmStart(
     else {
       // A style that the tokenizer cannot write is refused before anything is played.
       responseEndId(setup.tokenizer, setup.style);
-      await sft(engine, await teacherEpisodes(setup, config, options), setup, fitting);
+      const shown = await teacherEpisodes(setup, config, options);
+      if (isAgentEnvironment(setup.environment))
+        await fitSamples(engine, agentSamples(shown, setup, sftOptions), fitting);
+      else await sft(engine, shown, setup, fitting);
     }
   }
   // A server's own model was already saved for its tokenizer, and has not changed.

@@ -1,5 +1,6 @@
 /** The episodes that a warm start imitates: a teacher's, played now or recorded earlier. */
 import { isDeepStrictEqual } from "node:util";
+import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { chatConversation, encodeConversation } from "@pawl/agents/chat-tokens.js";
 import { readTranscripts } from "@pawl/agents/imports/read-transcripts.js";
 import type { Transcript } from "@pawl/agents/imports/transcript.js";
@@ -11,11 +12,11 @@ import type { Episode } from "@pawl/core/rollout/episode.js";
 import { teacherPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
-import { encodeResponse } from "@pawl/core/text/encode.js";
+import { decodeResponse, encodePrompt, encodeResponse } from "@pawl/core/text/encode.js";
 import type { PromptStyle } from "@pawl/core/text/prompt.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "@pawl/core/train/activity.js";
-import { type SftOptions, targetsOf } from "@pawl/core/train/sft.js";
+import { checkLengths, learntOf, type SftOptions, targetsOf } from "@pawl/core/train/sft.js";
 import { type MergedSequence, mergeContinuations } from "@pawl/core/update/merge.js";
 import type { TrainConfig } from "./config.js";
 
@@ -146,13 +147,24 @@ export async function teacherEpisodes(
   config: Pick<TrainConfig, "warmStart" | "split" | "seed" | "stepLimit" | "env" | "prompt">,
   { onProblem = () => undefined, onActivity }: TeacherCallbacks = {},
 ): Promise<readonly Episode[]> {
-  const { episodes, teacher, epsilon, runs } = config.warmStart;
+  const {
+    episodes,
+    teacher,
+    epsilon,
+    runs,
+    minReturn = Number.NEGATIVE_INFINITY,
+  } = config.warmStart;
   if (runs.length > 0) {
-    const recorded = runs.flatMap((folder) => recordedEpisodes(folder, config, onProblem));
-    if (recorded.length < episodes)
+    const recorded = runs
+      .flatMap((folder) => recordedEpisodes(folder, config, onProblem))
+      .filter((episode) => episode.return >= minReturn);
+    if (recorded.length < episodes) {
+      const worth = minReturn > Number.NEGATIVE_INFINITY ? ` worth ${minReturn} or more` : "";
+      const command = isAgentEnvironment(environment) ? "distill" : "rollout";
       throw new ConfigError(
-        `warmStart.episodes is ${episodes}, but the runs that warmStart.runs names hold ${recorded.length}: lower it, or record more with pawl rollout`,
+        `warmStart.episodes is ${episodes}, but the runs that warmStart.runs names hold ${recorded.length}${worth}: lower it, or record more with pawl ${command}`,
       );
+    }
     return recorded.slice(0, episodes);
   }
   if (environment[teacher] === undefined) {
@@ -196,4 +208,40 @@ function recordedEpisodes(
       `warmStart.runs: ${folder} was recorded with the prompt settings ${JSON.stringify(recorded.prompt)}; expected ${JSON.stringify(prompt)}, as in this run`,
     );
   return [...run.episodes()].filter(isWhole);
+}
+
+/**
+ * An agent's episodes as samples, in the tokens that were recorded: programs fork, and only the
+ * record says how. Refuses those of a model that writes with other tokens.
+ */
+export function agentSamples(
+  episodes: readonly Episode[],
+  { tokenizer, style, engine }: TranscriptSetup,
+  options: SftOptions,
+): readonly (readonly MergedSequence[])[] {
+  const samples = episodes.map(({ task, attempt, steps }) =>
+    mergeContinuations(
+      steps.map(({ sequence, prompt, response }) => {
+        const start = sequence?.spans.find(({ kind }) => kind === "action")?.start;
+        const end = sequence?.spans.findLast(({ kind }) => kind === "action")?.end;
+        const said = sequence?.ids.slice(start, end) ?? [];
+        const isWhole = prompt.every(({ role }) => role !== "assistant");
+        const isOurs =
+          said.every((id) => id < tokenizer.vocabularySize) &&
+          decodeResponse(tokenizer, style, said) === response &&
+          (!isWhole ||
+            isDeepStrictEqual(
+              encodePrompt(tokenizer, style, prompt).ids,
+              sequence?.ids.slice(0, start),
+            ));
+        if (sequence === undefined || start === undefined || !isOurs)
+          throw new ConfigError(
+            `warmStart.runs: the episode of task ${task.id}, attempt ${attempt}, was recorded in the tokens of another model: expected those of this run's; record with pawl distill --student and the model.start of this run`,
+          );
+        return { start, ...learntOf(sequence, start, { ...options, isLearnt: true }) };
+      }),
+    ),
+  );
+  checkLengths(samples, engine.capabilities.maxContext);
+  return samples;
 }

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { recordEpisodes, recordExpert, spokenEpisode } from "@pawl/pawl/exports/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sessionRecord } from "../endpoint/session-record.js";
+import { repeated, results, scriptedSession, tools, user } from "../testing.js";
 import { isTranscriptFile, readTranscripts } from "./read-transcripts.js";
 import { transcriptEpisode } from "./transcript.js";
 
@@ -199,4 +201,31 @@ describe("our own exports come back", () => {
     };
     expect(await turns(at("data"))).toEqual(await turns(at("direct")));
   });
+});
+
+it("a session of serve model has a transcript for each of its ends", async () => {
+  const called = '<tool_call>{"name": "look", "arguments": {"place": "shelf"}}</tool_call>';
+  const { session } = scriptedSession([called, "enough", "go on", "all…"]);
+  const asked = [user("go")];
+  const look = await session.ask({ messages: asked, tools });
+  const seen = [...asked, repeated(look), ...results(look, "seen")];
+  await session.ask({ messages: seen, tools });
+  await session.ask({ messages: seen, tools });
+  await session.ask({ messages: [user("on")] });
+  const record = sessionRecord({ id: "s", created: 0, session });
+  const { transcripts, problems, path } = read([record], "sessions.jsonl");
+  expect(problems).toEqual([]);
+  expect(isTranscriptFile(path)).toBe(true);
+  expect(transcripts.map(({ messages }) => messages.at(-1)!.content)).toEqual([
+    "enough",
+    "go on",
+    "all",
+  ]);
+  // What both continue is imitated once; what was cut off is not.
+  expect(transcripts.map(({ own }) => own)).toEqual([
+    [false, true, false, true],
+    [false, false, false, true],
+    [false, false],
+  ]);
+  expect(transcripts[0]!.tools).toEqual(tools);
 });

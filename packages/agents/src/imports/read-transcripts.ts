@@ -1,8 +1,9 @@
-/** Reads transcripts from files: verifiers' `traces.jsonl`, chat JSON Lines, or a list in JSON. */
+/** Reads transcripts from files: verifiers' `traces.jsonl`, sessions, chat JSON Lines, or a list in JSON. */
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "@pawl/core/errors.js";
 import { openLines } from "@pawl/worlds/retrieval/corpus.js";
 import { chatTranscript } from "./chat-record.js";
+import { isSessionRecord, sessionTranscripts } from "./session-transcripts.js";
 import { type Transcript, Unreadable } from "./transcript.js";
 import { isVerifiersRecord, verifiersTranscripts } from "./verifiers-record.js";
 
@@ -13,12 +14,13 @@ export type OnUnreadable = (kind: string, where: string) => void;
 export function readTranscripts(path: string, onUnreadable: OnUnreadable): readonly Transcript[] {
   if (!existsSync(path))
     throw new UserError(
-      `${path} does not exist: expected traces.jsonl of verifiers, or chat messages as JSON Lines`,
+      `${path} does not exist: expected traces.jsonl of verifiers, sessions of pawl serve model, or chat messages as JSON Lines`,
     );
   const transcripts: Transcript[] = [];
   eachRecord(path, onUnreadable, (value, where) => {
     try {
       if (isVerifiersRecord(value)) transcripts.push(...verifiersTranscripts(value, where));
+      else if (isSessionRecord(value)) transcripts.push(...sessionTranscripts(value, where));
       else transcripts.push(chatTranscript(value, where));
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
@@ -44,7 +46,7 @@ export function isTranscriptFile(path: string): boolean {
   } catch {
     return false;
   }
-  if (isVerifiersRecord(first)) return true;
+  if (isVerifiersRecord(first) || isSessionRecord(first)) return true;
   const { messages } = (first ?? {}) as { readonly messages?: unknown };
   if (!Array.isArray(messages)) return false;
   return messages.some(

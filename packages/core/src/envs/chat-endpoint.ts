@@ -46,7 +46,12 @@ interface EndpointCall {
 export interface EndpointAnswer {
   readonly content: string;
   readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  /** Tokens that were read and written, if the server counts them. */
+  readonly usage?: { readonly read: number; readonly written: number };
 }
+
+/** Longer answers are a fault of the server. */
+const MAX_ANSWER_BYTES = 2 ** 24;
 
 const completion = z.object({
   choices: z
@@ -61,6 +66,10 @@ const completion = z.object({
       }),
     )
     .min(1, "no choices"),
+  usage: z
+    .object({ prompt_tokens: z.number().min(0), completion_tokens: z.number().min(0) })
+    .nullish()
+    .catch(undefined),
 });
 
 /** Asks the model; a server that fails is an `EnvError`, which breaks the episode. */
@@ -71,6 +80,8 @@ export async function askEndpoint(
     readonly tools?: readonly Tool[];
     readonly seed?: number;
     readonly signal?: AbortSignal | undefined;
+    /** Further fields of the request. */
+    readonly fields?: Readonly<Record<string, unknown>>;
   } = {},
 ): Promise<EndpointAnswer> {
   const { model, temperature, timeoutMs, retries, apiKeyVariable } = endpoint;
@@ -83,6 +94,7 @@ export async function askEndpoint(
     temperature,
     ...(options.seed !== undefined && { seed: options.seed & 0x7fffffff }),
     ...(tools.length > 0 && { tools }),
+    ...options.fields,
   };
   const key = keyFrom(process.env, [apiKeyVariable]);
   try {
@@ -96,12 +108,20 @@ export async function askEndpoint(
         backoffMs: 500,
         signal: options.signal,
         about: ` (model ${model})`,
+        maxBytes: MAX_ANSWER_BYTES,
       },
       (json) => {
         const parsed = completion.safeParse(json);
         if (!parsed.success) throw new Error(z.prettifyError(parsed.error));
         const { content, tool_calls } = parsed.data.choices[0]!.message;
-        return { content: content ?? "", calls: (tool_calls ?? []).map((one) => one.function) };
+        const { usage } = parsed.data;
+        return {
+          content: content ?? "",
+          calls: (tool_calls ?? []).map((one) => one.function),
+          ...(usage != null && {
+            usage: { read: usage.prompt_tokens, written: usage.completion_tokens },
+          }),
+        };
       },
     );
   } catch (error) {

@@ -18,7 +18,7 @@ import {
   stepPrompt,
 } from "../text/encode.js";
 import type { PromptStyle } from "../text/prompt.js";
-import type { SpanKind } from "../text/sequence.js";
+import type { Sequence, SpanKind } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { type MergedSequence, mergeContinuations, type StepSequence } from "../update/merge.js";
 import { learningRate, optimizerOptions } from "./schedule.js";
@@ -182,21 +182,32 @@ export function imitationSequences(
       );
       const { response: said, action, observation } = step;
       last = { sequence: whole, prompt: pieces ?? [], response: said, action, observation };
-      const { ids, spans } = whole;
-      const first = prompt.ids.length;
-      const marked = (wanted: SpanKind, isWanted: boolean): Float32Array => {
-        const marks = new Float32Array(ids.length - first);
-        for (const { kind, start, end } of spans)
-          if (isWanted && kind === wanted && start >= first)
-            marks.fill(1, start - first, end - first);
-        return marks;
-      };
-      const isLearnt = actionWeight > 0 && (!step.strayed || randomActions);
-      const actions = marked("action", isLearnt);
-      const observations = marked("observation", observationWeight > 0);
-      return { ids, start: first, ...targetsOf(actions, observations, observationWeight > 0) };
+      const start = prompt.ids.length;
+      const isLearnt = !step.strayed || randomActions;
+      return { start, ...learntOf(whole, start, { actionWeight, observationWeight, isLearnt }) };
     }),
   );
+}
+
+/** What is learnt of a step's tokens from `first` on: its action, if that is, and its observation. */
+export function learntOf(
+  { ids, spans }: Sequence,
+  first: number,
+  {
+    actionWeight,
+    observationWeight,
+    isLearnt,
+  }: Pick<SftOptions, "actionWeight" | "observationWeight"> & { readonly isLearnt: boolean },
+): Omit<StepSequence, "start"> {
+  const marked = (wanted: SpanKind, isWanted: boolean): Float32Array => {
+    const marks = new Float32Array(ids.length - first);
+    for (const { kind, start, end } of spans)
+      if (isWanted && kind === wanted && start >= first) marks.fill(1, start - first, end - first);
+    return marks;
+  };
+  const actions = marked("action", isLearnt && actionWeight > 0);
+  const observations = marked("observation", observationWeight > 0);
+  return { ids, ...targetsOf(actions, observations, observationWeight > 0) };
 }
 
 /** The targets and inputs of tokens of two kinds; `hasObservations` says whether the second counts. */

@@ -21,13 +21,16 @@ export function refuseAgentInFile(agent: string | undefined): void {
     );
 }
 
-/** How an agent is evaluated with a model that no run of it has trained. */
-export function agentBase({ peek }: Given): Base | undefined {
+/** How an agent is run with a model that no run of it has trained: on what it is evaluated, or taught. */
+export function agentBase(
+  { peek }: Given,
+  on: "evaluated" | "taught" = "evaluated",
+): Base | undefined {
   const name = peek("env.name");
   const kind = name === undefined ? undefined : findEnvKind(name);
   if (kind === undefined || !isAgentKind(kind)) return undefined;
-  const { env, prompt, maxTokens, evaluation } = agentSettings(kind.open({}));
-  const [split] = evaluation.splits;
+  const { env, prompt, maxTokens, ...splits } = agentSettings(kind.open({}));
+  const split = on === "taught" ? splits.split : splits.evaluation.splits[0];
   return {
     path: `the defaults of agent ${kind.name}`,
     content: { env, prompt, maxTokens, ...(split !== undefined && { split }) },

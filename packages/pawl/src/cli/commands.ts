@@ -6,6 +6,7 @@ export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
   { name: "tune", load: async () => (await import("./tune.js")).tune },
   { name: "rwml", load: async () => (await import("./rwml.js")).rwml },
+  { name: "distill", load: async () => (await import("./distill.js")).distill },
   { name: "eval", load: async () => (await import("./eval.js")).evaluate },
   { name: "export", load: async () => (await import("./export.js")).exportCommand },
   { name: "push", load: async () => (await import("./push.js")).push },
