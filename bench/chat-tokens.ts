@@ -11,7 +11,7 @@
  */
 
 import type { Episode } from "@pawl/core/rollout/episode.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";

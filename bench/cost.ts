@@ -5,7 +5,7 @@
  * Counted are operations of matrix products, bytes of weights, keys, values and activations in memory,
  * and bytes over HTTP. Padding is not, nor are the operations of norms and activation functions.
  */
-import { table } from "@pawl/studies/markdown-table.js";
+import { table } from "@pawl/studies/markdown.js";
 
 /** A model with tied embeddings; `queries` and `keys` are a token's numbers of them in a layer. */
 const SIZES = ["vocabulary", "hidden", "layers", "queries", "keys", "mlp", "bias"] as const;

@@ -22,7 +22,7 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { input, logprob, mul, neg } from "@pawl/core/objectives/expression.js";
 import { createRandom } from "@pawl/core/random.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";

@@ -6,7 +6,7 @@
  *   npm run bench -- observations --write    writes it into the page, and the figure beside it
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { table } from "@pawl/studies/markdown-table.js";
+import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference, pooled } from "@pawl/studies/statistics.js";
 import { type ForestRow, forestSvg } from "./shared/forest-svg.js";
 

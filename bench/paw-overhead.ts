@@ -38,7 +38,7 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import type { Env, Environment, Teacher } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { createRun } from "@pawl/core/runs/run-folder.js";
 import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";

@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { updatesOf } from "@pawl/core/train/recorded-updates.js";
-import { table } from "@pawl/studies/markdown-table.js";
+import { table } from "@pawl/studies/markdown.js";
 
 export const PAGE = "docs/results/regime.md";
 const DATA = "bench/regime.json";

@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { runChild } from "@pawl/studies/child.js";
-import { table } from "@pawl/studies/markdown-table.js";
+import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { OWN_PLAY } from "./shared/own-play.js";
 

@@ -2,7 +2,7 @@ import { household } from "@pawl/core/envs/household/household.js";
 import { housePrompt } from "@pawl/core/envs/household/prompt.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { chatPolicy } from "@pawl/core/rollout/policies/chat.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { epsilonPolicy } from "@pawl/core/rollout/policies/random.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import {

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 function found(name: string, line: readonly string[], worlds: readonly string[]): string[] {
   const script = `
     const { commands } = await import("./dist/packages/pawl/src/cli/commands.js");
-    const { loadCommandWorlds } = await import("./dist/packages/pawl/src/cli/command-worlds.js");
+    const { loadCommandWorlds } = await import("./dist/packages/pawl/src/cli/command-entry.js");
     const { findEnvKind } = await import("./dist/packages/core/src/envs/registry.js");
     const command = await commands.find((command) => command.name === ${JSON.stringify(name)}).load();
     await loadCommandWorlds(command, ${JSON.stringify(line)});

@@ -83,7 +83,7 @@ describe("a newcomer", () => {
     writeFileSync(join(copy, "packages/core/src/advantages/best.ts"), estimator);
     writeFileSync(join(copy, "packages/core/src/objectives/squared-error.ts"), loss);
     addLine(
-      "packages/core/src/advantages/estimators.ts",
+      "packages/core/src/advantages/advantages.ts",
       'import { bestEstimator } from "./best.js";',
       "  grpoEstimator, // the default",
       "  bestEstimator,",

@@ -4,7 +4,7 @@
  */
 import { some } from "@pawl/core/dose-testing.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { encodeResponse } from "@pawl/core/text/encode.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { dose, isWhole } from "@pawl/core/dose-testing.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { play } from "@pawl/core/rollout/rollout.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";

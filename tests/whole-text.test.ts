@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import type { Episode, Step } from "@pawl/core/rollout/episode.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { play } from "@pawl/core/rollout/rollout.js";
 import { conversationOf } from "@pawl/core/text/conversation.js";
 import {

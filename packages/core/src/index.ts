@@ -76,7 +76,7 @@ export { chooseTasks } from "./rollout/config.js";
 /** Our own model, acting. */
 export { enginePolicy } from "./rollout/policies/engine.js";
 /** A teacher, acting. */
-export { expertPolicy } from "./rollout/policies/expert.js";
+export { expertPolicy } from "./rollout/policies/config.js";
 /** A random one of the possible actions. */
 export { randomPolicy } from "./rollout/policies/random.js";
 /** Another policy that sometimes acts at random. */

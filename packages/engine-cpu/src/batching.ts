@@ -4,7 +4,7 @@ import type { SampleRequest } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import type { BatchRow } from "./batch-row.js";
 import { compactRows, copyRows, type KvCache, type KvRow } from "./kv-cache.js";
-import type { PrefixCache } from "./prefix-cache.js";
+import type { PrefixCache } from "./prefix-index.js";
 
 /** Maximum number of rows decoded together, and of prompt tokens cached together. */
 export const MAX_ROWS = 256;

@@ -23,13 +23,17 @@ import { tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
 import { createMoments, createWeightLearner, type Moments, type WeightLearner } from "./learner.js";
-import { createModelWeights, type ModelWeights, type Snapshot } from "./model-weights.js";
+import {
+  createModelWeights,
+  type ModelWeights,
+  type Parameters,
+  type Snapshot,
+} from "./model-weights.js";
 import type { Program } from "./program.js";
 import type { Replica } from "./replica.js";
 import { createReplicas } from "./replicas.js";
 import { createRouter, knownVocabulary, type Router, type Words } from "./router.js";
 import { createSessions, type Sessions } from "./sessions.js";
-import type { Parameters } from "./weight-set.js";
 
 /** Which model to start with: a preset size, a configuration, or a checkpoint folder. */
 export type ModelSource =

@@ -9,7 +9,7 @@ import type {
   TargetSequence,
 } from "@pawl/core/engine/engine.js";
 import type { Core, EmbeddedOptions } from "./core.js";
-import { startEngineThread } from "./engine-thread.js";
+import { startEngineThread } from "./replicas.js";
 
 /** Starts an engine in its own thread and waits until its model is ready. */
 export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<Engine> {

@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import type { SampleTask } from "./batching.js";
 import { createGenerator } from "./generator.js";
 import { initialWeights, presetConfig } from "./init.js";
+import type { WeightSet } from "./model-weights.js";
 import { createSessions } from "./sessions.js";
-import type { WeightSet } from "./weight-set.js";
 
 const config = presetConfig("tiny", 32);
 const random = createRandom(5);

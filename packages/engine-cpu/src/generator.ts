@@ -13,7 +13,7 @@
  * 5. A row stops at a stop sequence or at its length. When few enough rows are left, the batch is
  *    compacted, so that finished rows are no longer computed.
  * 6. If its request says that a later prompt continues it, its own tokens are written back after its
- *    prompt, and the row is kept in the prefix cache (`prefix-cache.ts`) until it is continued, until
+ *    prompt, and the row is kept in the prefix cache (`prefix-index.ts`) until it is continued, until
  *    space is short, or until the weights change.
  */
 
@@ -48,6 +48,7 @@ import {
 } from "./decode-cache.js";
 import { extendProgram } from "./extend-graph.js";
 import { copyRows, type KvCache, type KvRow } from "./kv-cache.js";
+import type { WeightSet } from "./model-weights.js";
 import {
   type CompiledModel,
   type Distribution,
@@ -58,11 +59,10 @@ import {
   prefillPrompts,
   prefillSuffixes,
 } from "./prefill.js";
-import { createPrefixCache } from "./prefix-cache.js";
+import { createPrefixCache } from "./prefix-index.js";
 import { ALLOWED, decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
-import type { WeightSet } from "./weight-set.js";
 
 /** A batch is compacted when at most this share of its rows is still running. */
 const COMPACT_BELOW = 0.6;

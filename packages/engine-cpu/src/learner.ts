@@ -1,7 +1,6 @@
 /** Scoring and learning: packs sequences, runs the graphs, accumulates gradients, applies them. */
 
-import { targetMasks } from "@pawl/core/constraint/target-masks.js";
-import { keptMasks } from "@pawl/core/constraint/token-masks.js";
+import { keptMasks, targetMasks } from "@pawl/core/constraint/token-masks.js";
 import type { Vocabulary } from "@pawl/core/constraint/vocabulary.js";
 import { checkAdamParams, checkInputs, checkSequences } from "@pawl/core/engine/checks.js";
 import {
@@ -22,7 +21,7 @@ import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { type TensorSpec, tensorSpecs, VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
 import { adamStep, addArray, squaredNorm } from "./adam.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
-import type { ModelWeights } from "./model-weights.js";
+import type { ModelWeights, WeightSet } from "./model-weights.js";
 import { quantitiesRead } from "./objective-graph.js";
 import {
   columnFeed,
@@ -51,7 +50,6 @@ import {
 import type { Job, MicroBatchRun, Replica } from "./replica.js";
 import { together } from "./replicas.js";
 import type { Sessions } from "./sessions.js";
-import type { WeightSet } from "./weight-set.js";
 
 /** The optimiser's state: both moments of every trained weight, and the number of optimiser steps taken. */
 export interface Moments {

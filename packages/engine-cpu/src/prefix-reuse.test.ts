@@ -5,8 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type RowGroup, reuseCaches } from "./batching.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
 import { copyRows, type KvCache } from "./kv-cache.js";
-import { createPrefixCache } from "./prefix-cache.js";
-import { createPrefixIndex } from "./prefix-index.js";
+import { createPrefixCache, createPrefixIndex } from "./prefix-index.js";
 
 const config: ModelConfig = {
   vocabularySize: 40,

@@ -3,9 +3,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { serve } from "@pawl/core/processes/calls.js";
 import { threadPort } from "@pawl/core/processes/thread-calls.js";
 import type { SampleTask } from "./batching.js";
+import { privateCopies, type WeightSet } from "./model-weights.js";
 import { createReplica, type Job, type ReplicaStart } from "./replica.js";
 import { createSessions } from "./sessions.js";
-import { privateCopies, type WeightSet } from "./weight-set.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of a replica");

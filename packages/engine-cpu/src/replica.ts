@@ -15,9 +15,9 @@ import { VALUE_HEAD } from "@pawl/models/weights/tensor-names.js";
 import type { SampleTask } from "./batching.js";
 import { flatTensors } from "./flat-tensors.js";
 import { createGenerator } from "./generator.js";
+import type { WeightSet } from "./model-weights.js";
 import { gradientName, type Program, sumName } from "./program.js";
 import { type Feeds, floats, type Results, type Sessions } from "./sessions.js";
-import type { WeightSet } from "./weight-set.js";
 
 /** A graph to run, and its inputs besides weights and sums. */
 export interface MicroBatchRun {

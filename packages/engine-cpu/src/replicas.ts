@@ -1,10 +1,12 @@
 /** The replicas of an engine, and how work is shared among them. */
-import type { Drawn } from "@pawl/core/engine/engine.js";
+// In the main thread too: native code does not see the environment of a worker thread.
+import "@pawl/models/no-telemetry.js";
+import { type Drawn, EngineError } from "@pawl/core/engine/engine.js";
 import type { Caller } from "@pawl/core/processes/calls.js";
-import { startEngineThread } from "./engine-thread.js";
+import { startThread } from "@pawl/core/processes/thread-calls.js";
+import { type CopyWeights, sharedCopies } from "./model-weights.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";
-import { type CopyWeights, sharedCopies } from "./weight-set.js";
 
 /**
  * Models up to this size, in bytes, have one replica per thread: 8 million parameters. The products
@@ -61,5 +63,15 @@ export async function together<T>(work: readonly Promise<T>[]): Promise<readonly
   return ends.map((end) => {
     if (end.status === "rejected") throw end.reason;
     return end.value;
+  });
+}
+
+/** Starts a worker thread of the embedded engine. */
+export function startEngineThread(entry: "worker" | "replica-worker", workerData: unknown): Caller {
+  return startThread({
+    entry,
+    workerData,
+    what: "the engine",
+    fail: (message, options) => new EngineError(message, options),
   });
 }

@@ -13,10 +13,10 @@ import {
 } from "@pawl/core/engine/engine.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
+import type { WeightSet } from "./model-weights.js";
 import { createPrefixIndex } from "./prefix-index.js";
 import type { Replica } from "./replica.js";
 import { together } from "./replicas.js";
-import type { WeightSet } from "./weight-set.js";
 
 export interface Router {
   sample(

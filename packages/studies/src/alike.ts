@@ -11,8 +11,7 @@ import {
 } from "@pawl/core/config/settings-tree.js";
 import { UserError } from "@pawl/core/errors.js";
 import { claimedSettings, show } from "./claim.js";
-import type { EvaluationSize } from "./result-file.js";
-import type { RunFolder } from "./run-folders.js";
+import type { EvaluationSize, RunFolder } from "./result-file.js";
 
 /** A run, and what is known of it. */
 export interface Run extends Pick<RunFolder, "setting" | "algorithm" | "arm" | "folder"> {

@@ -4,9 +4,14 @@ import { hasManifest } from "@pawl/core/runs/manifest.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import type { Algorithm } from "./arms.js";
-import { type JobResult, readResult, type TaskResult, trainingFolder } from "./result-file.js";
+import {
+  algorithmOf,
+  type JobResult,
+  readResult,
+  type TaskResult,
+  trainingFolder,
+} from "./result-file.js";
 import { type RunFacts, runFacts } from "./run-facts.js";
-import { algorithmOf } from "./run-folders.js";
 
 /** How a model did on one type of tasks; a run's own evaluation keeps success alone. */
 export type TypeResult = Pick<TaskResult, "success"> & Partial<TaskResult>;

@@ -1,7 +1,7 @@
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { play } from "@pawl/core/rollout/rollout.js";
 import {
   appendObservation,

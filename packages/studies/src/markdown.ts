@@ -1,6 +1,5 @@
 /** The results of a comparison as Markdown: for people, and for docs/results. */
 
-import { table } from "./markdown-table.js";
 import type { ArmOnSplit, ArmResult, Compared, ComparisonResults } from "./results.js";
 import { LEARNING } from "./run-facts.js";
 import { describeSetting } from "./settings.js";
@@ -289,4 +288,17 @@ function plusMinus({ mean, deviation }: Estimate, unit = 100): string {
 function interval({ interval: range }: Estimate): string {
   if (range === undefined) return "–";
   return range.map((end) => `${end < 0 ? "−" : ""}${points(Math.abs(end))}`).join(" to ");
+}
+
+/** A table in Markdown, with aligned columns. */
+export function table(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+): readonly string[] {
+  const widths = header.map((_, i) =>
+    Math.max(3, ...[header, ...rows].map((row) => row[i]!.length)),
+  );
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
+  return [line(header), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)];
 }

@@ -12,8 +12,8 @@ import {
   type TypeResult,
 } from "./finished-job.js";
 import { referenceOf } from "./matrix.js";
+import { runsIn } from "./result-file.js";
 import { type BeginAndEnd, updatesTo } from "./run-facts.js";
-import { runsIn } from "./run-folders.js";
 import { checkStarts, differentStarts, type RecordedStart, startsIn } from "./starts.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
 

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import type { FinishedJob } from "./finished-job.js";
 import { referenceOf } from "./matrix.js";
-import { type JobResult, readResult } from "./result-file.js";
-import { startFolders } from "./run-folders.js";
+import { type JobResult, readResult, startFolders } from "./result-file.js";
 import { startNameOf } from "./start-parts.js";
 import { startWeights } from "./start-weights.js";
 

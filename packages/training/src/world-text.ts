@@ -3,7 +3,7 @@ import { textsOf } from "@pawl/agents/agent.js";
 import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { closeWorld } from "@pawl/core/envs/bounded-env.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { epsilonPolicy, randomPolicy } from "@pawl/core/rollout/policies/random.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
 import { play } from "@pawl/core/rollout/rollout.js";

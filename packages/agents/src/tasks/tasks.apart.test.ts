@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { envChecks } from "@pawl/core/envs/conformance.js";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";

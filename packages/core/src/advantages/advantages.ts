@@ -4,8 +4,22 @@ import { addedParts, addPart, schemaOfParts } from "../added-parts.js";
 import { UserError } from "../errors.js";
 import { type Episode, type Group, inTime } from "../rollout/episode.js";
 import type { Advantages, Estimator, ScoredGroup, TokenNumbers } from "./estimator.js";
-import { estimators } from "./estimators.js";
+import { gigpoEstimator } from "./gigpo.js";
+import { grpoEstimator } from "./grpo.js";
+import { ppoEstimator } from "./ppo.js";
+import { rlooEstimator } from "./rloo.js";
 import type { PenaltyOptions, ScoredEpisode } from "./scores.js";
+
+/**
+ * The estimators, in the order that help lists them. To add one, write a file beside this one and
+ * add a line here (CONTRIBUTING.md).
+ */
+const estimators = [
+  grpoEstimator, // the default
+  rlooEstimator,
+  gigpoEstimator,
+  ppoEstimator,
+] as const;
 
 export type { Advantages, TokenNumbers } from "./estimator.js";
 

@@ -1,6 +1,6 @@
 /**
  * An advantage estimator: its settings, and how advantages follow from groups of episodes. One file
- * per estimator; `estimators.ts` lists them.
+ * per estimator; `advantages.ts` lists them.
  */
 import { z } from "zod";
 import type { Group } from "../rollout/episode.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { startEpisode } from "../rollout/episode-run.js";
-import { expertPolicy } from "../rollout/policies/expert.js";
+import { expertPolicy } from "../rollout/policies/config.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy } from "../rollout/policy.js";
 import { rollout } from "../rollout/rollout.js";

@@ -1,17 +1,16 @@
 /**
  * Every objective against its closed form, and its derivative against that and finite differences.
  */
+
+import { gradientShare } from "@pawl/studies/gradient-shares.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { entropyObjective } from "./entropy.js";
 import { expressionsOf, type Objective, type Quantity, sumObjectives } from "./expression.js";
 import { derivative } from "./expression-derivative.js";
 import { evaluate, evaluateObjective } from "./expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "./expression-interpret.js";
-import { gradientShare } from "./gradient-share.js";
 import { meanMetrics } from "./inputs.js";
-import { klObjective } from "./kl.js";
-import { policyObjective } from "./policy.js";
+import { entropyObjective, klObjective, policyObjective } from "./policy.js";
 import { valueObjective } from "./value.js";
 import { type WorldOptions, worldObjective } from "./world.js";
 

@@ -4,12 +4,10 @@
  */
 import { z } from "zod";
 import { addPart, schemaOfParts } from "../added-parts.js";
-import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";
-import { klObjective } from "./kl.js";
 import { checkLoss } from "./loss-plugin.js";
 import { type PawSettings, pawOptions } from "./paw-options.js";
-import { policyObjective } from "./policy.js";
+import { entropyObjective, klObjective, policyObjective } from "./policy.js";
 import {
   CLIP,
   type PolicyLoss,

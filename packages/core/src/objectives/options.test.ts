@@ -26,6 +26,8 @@ describe("settings of objectives", () => {
       rho: 0.2,
       mask: "below",
       alpha: 0.75,
+      targets: "own",
+      every: 1,
       entropy: "sampled",
       lambda: "adaptive",
       aggregation: "group-mean",

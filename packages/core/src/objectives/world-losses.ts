@@ -1,12 +1,67 @@
 /**
- * The world-model losses by name. To add one, write a file beside these and add a line here
- * (CONTRIBUTING.md).
+ * The world-model losses, each the loss of one observation token. To add one, write it here, or in
+ * a file beside this one, and add it to `worldLosses` (CONTRIBUTING.md).
  */
+
+import { z } from "zod";
 import { addedParts } from "../added-parts.js";
-import { clippedMae } from "./clipped-mae.js";
-import { crossEntropy } from "./cross-entropy.js";
-import { mae } from "./mae.js";
-import { type LossOptions, lossesBySetting, type WorldLoss } from "./world-loss.js";
+import { type Expr, lessEqual, logprob, mul, neg, sub } from "./expression.js";
+import { type LossOptions, lossesBySetting, p, type WorldLoss } from "./world-loss.js";
+
+// Cross-entropy of the observation's token (PaW eq. 5).
+//
+//   −log p           d/d log p = −1
+
+const crossEntropy: WorldLoss<Record<never, never>> = {
+  title: "cross-entropy",
+  settings: {},
+  token: () => neg(logprob),
+};
+
+// Clipped MAE: MAE of the tokens that a mask keeps (PaW eq. 8).
+//
+//   m·(1 − p)       d/d log p = −m·p
+//
+// The mask m has no gradient, because comparisons have none. PaW eq. 7 keeps p ≤ ρ (`below`), what
+// the model does not know yet; the paper's §4.7 reads as if it kept the others, so there are also p
+// ≥ ρ (`above`) and p ≤ 1 − ρ (`margin`).
+
+const clippedMaeSettings = {
+  rho: z.number().min(0).max(1).default(0.2).describe("ρ: threshold of clipped MAE"),
+  mask: z
+    .enum(["below", "above", "margin"])
+    .default("below")
+    .describe("which tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
+};
+
+/** m: 1 if the token counts, else 0. */
+function kept({ mask, rho }: LossOptions<typeof clippedMaeSettings>): Expr {
+  switch (mask) {
+    case "below":
+      return lessEqual(p, rho);
+    case "above":
+      return lessEqual(rho, p);
+    case "margin":
+      return lessEqual(p, 1 - rho);
+  }
+}
+
+const clippedMae: WorldLoss<typeof clippedMaeSettings> = {
+  title: "clipped MAE",
+  settings: clippedMaeSettings,
+  token: (options) => mul(kept(options), sub(1, p)),
+  kept,
+};
+
+// MAE of the observation's token: the probability it lacks (PaW eq. 6).
+//
+//   1 − p           d/d log p = −p
+
+const mae: WorldLoss<Record<never, never>> = {
+  title: "MAE",
+  settings: {},
+  token: () => sub(1, p),
+};
 
 /** In the order that help lists them; the first is the default. */
 export const worldLosses = {

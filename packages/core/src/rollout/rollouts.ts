@@ -2,11 +2,12 @@
  * One rollout after another, at the pace that is set: what becomes of their last, slow episodes
  * (`scheduler.ts` says it).
  */
+
+import { setMaxListeners } from "node:events";
 import type { ActingEngine } from "../engine/engine.js";
-import type { Group } from "./episode.js";
-import { type OpenRollout, openRollout } from "./open-rollout.js";
+import type { Episode, Group } from "./episode.js";
 import { type PaceOptions, rowsOf } from "./pace.js";
-import { type RolloutOptions, rollout } from "./rollout.js";
+import { play, type RolloutOptions, rollout } from "./rollout.js";
 import { createScheduler, type Load } from "./scheduler.js";
 
 /** The share of a rollout's episodes after which the others are stragglers. */
@@ -114,4 +115,70 @@ export function createRollouts(engine: ActingEngine, options: PaceOptions): Roll
       await before?.playing.catch(() => undefined);
     },
   };
+}
+
+/** A rollout in progress. */
+interface OpenRollout {
+  /** Settles when its last episode is over. */
+  readonly playing: Promise<void>;
+  /** The share of its episodes that are over. */
+  readonly progress: number;
+  /** Groups that have not been taken. */
+  readonly left: number;
+  hasComplete(): boolean;
+  /** Takes the complete groups; `first` numbers them anew, as groups of a later rollout. */
+  takeComplete(first?: number): readonly Group[];
+  /** Breaks the episodes that are still in progress, with this reason. */
+  breakOff(reason: string): void;
+}
+
+interface OpenGroup extends Group {
+  readonly episodes: Episode[];
+}
+
+/** Starts a rollout. */
+function openRollout(plan: RolloutOptions): OpenRollout {
+  const { tasks, groupSize, onEpisode } = plan;
+  let over = 0;
+  let groups = tasks.map((task, index): OpenGroup => ({ index, task, episodes: [] }));
+  const all = groups;
+  const late = new AbortController();
+  setMaxListeners(0, late.signal);
+  const playing = play({
+    ...plan,
+    late: late.signal,
+    onEpisode(episode) {
+      over += 1;
+      all[episode.group]!.episodes.push(episode);
+      onEpisode?.(episode);
+    },
+  });
+  // It may be rejected when nothing awaits it.
+  playing.catch(() => undefined);
+  const isComplete = ({ episodes }: OpenGroup): boolean => episodes.length === groupSize;
+  return {
+    playing,
+    get progress() {
+      return over / (tasks.length * groupSize);
+    },
+    get left() {
+      return groups.length;
+    },
+    hasComplete: () => groups.some(isComplete),
+    takeComplete(first) {
+      const complete = groups.filter(isComplete);
+      groups = groups.filter((group) => !isComplete(group));
+      return complete.map((group, at) =>
+        inOrder(group, first === undefined ? group.index : first + at),
+      );
+    },
+    breakOff: (reason) => late.abort(new Error(reason)),
+  };
+}
+
+/** A group under this number, with its episodes in the order of their attempts. */
+function inOrder({ episodes, ...group }: OpenGroup, index: number): Group {
+  const sorted = [...episodes].sort((a, b) => a.attempt - b.attempt);
+  if (index === group.index) return { ...group, episodes: sorted };
+  return { ...group, index, episodes: sorted.map((episode) => ({ ...episode, group: index })) };
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { openEnvironment } from "../envs/open.js";
 import type { Episode, Step } from "../rollout/episode.js";
-import { expertPolicy } from "../rollout/policies/expert.js";
+import { expertPolicy } from "../rollout/policies/config.js";
 import { rollout } from "../rollout/rollout.js";
 import { promptStyle } from "../text/prompt.js";
 import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";

@@ -3,7 +3,7 @@ import { tinyConfig } from "@pawl/training/testing.js";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { openEnvironment } from "../envs/open.js";
-import { expertPolicy } from "../rollout/policies/expert.js";
+import { expertPolicy } from "../rollout/policies/config.js";
 import { successInterval } from "../success-interval.js";
 import { promptStyle } from "../text/prompt.js";
 import { evaluate, evaluationTasks } from "./evaluate.js";

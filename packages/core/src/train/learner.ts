@@ -19,8 +19,12 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { pawAt } from "../update/targets.js";
-import type { ActionResults } from "../update/transition-record.js";
-import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
+import {
+  type ActionResults,
+  actionSequences,
+  actionTokens,
+  transitionsOf,
+} from "../update/transitions.js";
 import { prepareUpdate, type Update } from "../update/update.js";
 import { type Corrections, correct } from "./corrections.js";
 import type { Critic } from "./critic.js";

@@ -12,7 +12,7 @@
  */
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import type { SelectedTransition } from "./transition-record.js";
+import type { SelectedTransition } from "./transitions.js";
 
 /** Turns text into ids and back. */
 export type TargetTokenizer = Pick<Tokenizer, "encode" | "decode">;

@@ -1,7 +1,7 @@
 /** Summary statistics of an update. */
 import { mean } from "../advantages/statistics.js";
 import type { Group } from "../rollout/episode.js";
-import type { TargetedTransition } from "./transition-record.js";
+import type { TargetedTransition } from "./transitions.js";
 
 /** Statistics of an update, for its metrics. */
 export interface UpdateSummary {

@@ -18,20 +18,21 @@
 import type { Advantages } from "../advantages/advantages.js";
 import { type PawOptions, type PawSettings, pawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
-import { type MergedSequence, mergeContinuations } from "./merge.js";
+import { type MergedSequence, mergeContinuations, type StepSequence } from "./merge.js";
 import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
-import { stepSequence } from "./step-sequence.js";
 import { retarget, type TargetTokenizer } from "./targets.js";
-import type {
-  ActionResults,
-  CreditedTransition,
-  MeasuredTransition,
-  SelectedTransition,
-  TargetedTokens,
-  TargetedTransition,
-  WeighedTransition,
-} from "./transition-record.js";
-import { type Transition, transitionsOf } from "./transitions.js";
+import {
+  type ActionResults,
+  actionTemperatures,
+  type CreditedTransition,
+  type MeasuredTransition,
+  type SelectedTransition,
+  type TargetedTokens,
+  type TargetedTransition,
+  type Transition,
+  transitionsOf,
+  type WeighedTransition,
+} from "./transitions.js";
 import { summarise, type UpdateSummary } from "./update-summary.js";
 import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
 
@@ -288,5 +289,57 @@ export function scaleWorld(update: Update, factor: number): Update {
     }),
     lambdas: lambdas.map((lambda) => factor * lambda),
     summary: { ...summary, meanLambda: factor * summary.meanLambda },
+  };
+}
+
+/** The value of an input at the n-th action token, which is token `at` of the sequence. */
+type InputAt = (at: number, n: number) => number;
+
+/** The inputs of a transition's action tokens. */
+function actionInputs(transition: WeighedTransition): Readonly<Record<string, InputAt>> {
+  const { policyWeight, advantage, oldLogprobs, logprobs: recorded } = transition;
+  const { referenceLogprobs, values, targetReturns } = transition;
+  if (oldLogprobs === undefined && recorded === undefined)
+    throw new Error(
+      "the episodes have no log-probabilities of their actions; record them, or pass the engine's results for actionSequences as oldLogprobs",
+    );
+  return {
+    policyWeight: () => policyWeight,
+    advantage: (_, n) => (typeof advantage === "number" ? advantage : advantage[n]!),
+    oldLogprob: (at, n) => (oldLogprobs === undefined ? recorded![n]! : oldLogprobs[at]!),
+    ...(oldLogprobs && recorded && { samplerLogprob: (_: number, n: number) => recorded[n]! }),
+    ...(referenceLogprobs && { referenceLogprob: (at: number) => referenceLogprobs[at]! }),
+    ...(values && { oldValue: (at: number) => values[at]! }),
+    ...(targetReturns && { targetReturn: (_: number, n: number) => targetReturns[n]! }),
+  };
+}
+
+/** A transition to train on, from its action on. */
+function stepSequence(transition: WeighedTransition): StepSequence {
+  const { actionStart: start, actionEnd, temperature, worldWeight } = transition;
+  const { ids, observation } = transition.tokens;
+  const length = ids.length - start;
+  const targets = new Uint8Array(length).fill(1, 0, actionEnd - start);
+  const inputs: Record<string, Float32Array> = {};
+  for (const [name, valueAt] of Object.entries(actionInputs(transition))) {
+    const values = new Float32Array(length);
+    for (let at = start; at < actionEnd; at++) values[at - start] = valueAt(at, at - start);
+    inputs[name] = values;
+  }
+  if (worldWeight !== undefined) {
+    const weights = new Float32Array(length);
+    if (observation !== undefined) {
+      const [from, to] = [observation.start - start, observation.end - start];
+      targets.fill(1, from, to);
+      weights.fill(worldWeight, from, to);
+    }
+    inputs.worldWeight = weights;
+  }
+  const temperatures = actionTemperatures(temperature, length, 0, actionEnd - start);
+  const { constraint } = transition.sequence;
+  return {
+    ...{ ids, start, targets, inputs },
+    ...(temperatures && { temperatures }),
+    ...(constraint && { constraints: [{ start, end: actionEnd, constraint }] }),
   };
 }

@@ -13,7 +13,6 @@ import {
   readPointer,
   writePointer,
 } from "./checkpoints.js";
-import { sentVocabulary } from "./constraints.js";
 import { copySampling, saveWeights, secondModel } from "./plain-calls.js";
 import {
   callsTo,
@@ -24,6 +23,7 @@ import {
 } from "./remote-model.js";
 import { sampleBatch } from "./sampling.js";
 import { type Extensions, modelAbilities, parse, type Result, type Session } from "./server.js";
+import { sentVocabulary } from "./wire.js";
 
 /** Creates a model on the server, from an uploaded folder if one is given. */
 export async function createPawlModel(

@@ -6,9 +6,8 @@
 import { EngineError, type Sample, type SampleRequest } from "@pawl/core/engine/engine.js";
 import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
 import { z } from "zod";
-import { sentConstraints } from "./constraints.js";
 import { parse, type Result } from "./server.js";
-import { numbersOf, tensorOf, tensorSchema } from "./wire.js";
+import { numbersOf, sentConstraints, tensorOf, tensorSchema } from "./wire.js";
 
 const sequenceSchema = z.object({
   stop_reason: z.string(),

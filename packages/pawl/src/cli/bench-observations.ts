@@ -1,9 +1,10 @@
-import { join } from "node:path";
+import { appendFileSync, mkdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { flagOf } from "@pawl/core/config/settings.js";
 import { builtFile } from "@pawl/core/processes/calls.js";
 import { algorithms, numbered, variants } from "@pawl/studies/arms.js";
-import { compare } from "@pawl/studies/compare.js";
+import { type ComparisonProgress, compare, type EngineServers } from "@pawl/studies/compare.js";
 import { type ComparisonOptions, comparisonOptions } from "@pawl/studies/options.js";
 import { findResults, sumUp } from "@pawl/studies/results.js";
 import { conditions } from "@pawl/studies/settings.js";
@@ -13,14 +14,83 @@ import { isRemote } from "@pawl/training/engines.js";
 import { z } from "zod";
 import { quick } from "../../../../recipes/quick.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { comparisonProgress } from "./comparison-progress.js";
 import { recipeOf } from "./default-recipe.js";
 import { envKindOf, envNameOf } from "./env-options.js";
+import { duration, percent } from "./format.js";
 import { type Io, note, print, warn } from "./io.js";
-import { createServerPool, SERVER_LOGS, type ServerPool } from "./server-pool.js";
-import { serverSettings } from "./server-settings.js";
-import { findTorchPython } from "./torch-server.js";
+import { createLive } from "./live.js";
+import { serverSettings } from "./serve-engine.js";
+import {
+  findTorchPython,
+  startTorchServer,
+  type TorchPython,
+  type TorchServer,
+  type TorchServerOptions,
+} from "./torch-server.js";
 import { DEFAULT_WORLD } from "./worlds.js";
+
+/** How to start the servers. */
+interface ServerPoolOptions
+  extends Omit<TorchServerOptions, "model" | "name" | "host" | "port" | "nproc" | "checkpoints"> {
+  readonly count: number;
+  readonly python: TorchPython;
+  /** The comparison's folder, for checkpoints and the servers' output. */
+  readonly out: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Callback for output that cannot be kept, once. */
+  readonly onProblem: (message: string) => void;
+}
+
+/** Servers that are started when they are needed, and again if they have ended. */
+interface ServerPool extends EngineServers {
+  stop(): Promise<void>;
+}
+
+/** Where the servers' output is, in the comparison's folder. */
+const SERVER_LOGS = "servers";
+
+/** Makes a pool; no server runs yet. */
+export function createServerPool(options: ServerPoolOptions): ServerPool {
+  const { count, python, out, environment, onProblem, ...settings } = options;
+  const servers = new Map<number, Promise<TorchServer>>();
+  let isLost = false;
+  const keep = (line: string, path: string): void => {
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      appendFileSync(path, `${line}\n`);
+    } catch (error) {
+      // The runs are worth more than what their servers say.
+      if (!isLost) onProblem(`what the servers say is lost: ${(error as Error).message}`);
+      isLost = true;
+    }
+  };
+  const start = (place: number): Promise<TorchServer> => {
+    const log = join(out, SERVER_LOGS, `${place + 1}.log`);
+    // All share the folder, so that any of them can continue any run.
+    const checkpoints = resolve(out, "checkpoints");
+    const placed = { ...settings, checkpoints, host: "127.0.0.1", port: 0, nproc: 1 };
+    return startTorchServer(python, placed, environment, (line) => keep(line, log));
+  };
+  return {
+    count,
+    async open(place) {
+      const known = await servers.get(place)?.catch(() => undefined);
+      if (known !== undefined && isRunning(known)) return known.url;
+      const started = start(place);
+      servers.set(place, started);
+      return (await started).url;
+    },
+    async stop() {
+      const started = await Promise.allSettled(servers.values());
+      await Promise.all(
+        started.map((one) => (one.status === "fulfilled" ? one.value.stop() : undefined)),
+      );
+    },
+  };
+}
+
+const isRunning = ({ process: { exitCode, signalCode } }: TorchServer): boolean =>
+  exitCode === null && signalCode === null;
 
 const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
   entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
@@ -175,4 +245,33 @@ function refuseSettingsOfRuns(flags: readonly string[]): void {
     throw new ConfigError(
       `${idle}: has no effect with FOLDERs, which are merged as they are without running anything; leave it out (${MERGING.join(", ")} count), or leave the folders out to run the comparison`,
     );
+}
+
+/** Shows the progress of a comparison; its methods fit the callbacks of `compare`. */
+export function comparisonProgress(io: Io) {
+  const { bold, dim } = io.colors;
+  const startedAt = performance.now();
+  let last: ComparisonProgress | undefined;
+  const elapsed = (): number => (performance.now() - startedAt) / 1000;
+  const overview = (): string => {
+    const { done = 0, all = 0, doneNow = 0 } = last ?? {};
+    const left = doneNow > 0 ? duration((elapsed() / doneNow) * (all - done)) : "–";
+    return `${done.toFixed(1)} of ${all} runs (${percent(all === 0 ? 1 : done / all)}), ${duration(elapsed())} so far, ${left} left`;
+  };
+  const lines = (): readonly string[] => [
+    bold(overview()),
+    ...[...(last?.running ?? [])].map(([id, { text }]) => `${id}  ${dim(text)}`),
+  ];
+  const live = createLive(io, overview);
+  return {
+    onProgress(progress: ComparisonProgress): void {
+      last = progress;
+      live.draw(lines);
+    },
+    onEnd(id: string, outcome: "done" | Error): void {
+      if (outcome !== "done") warn(io, `${id}: ${outcome.message}`);
+      else if (!io.stderr.isTTY && !io.quiet) note(io, `${id} done; ${overview()}`);
+    },
+    end: () => live.end(io.stderr.isTTY ? lines() : []),
+  };
 }

@@ -4,8 +4,7 @@ import { type Setting, settingsOf } from "@pawl/core/config/settings.js";
 import { hasManifest } from "@pawl/core/runs/manifest.js";
 import { z } from "zod";
 import { type Command, defineCommand, exitCodes } from "./command.js";
-import { type CommandEntry, findCommand } from "./command-entry.js";
-import { loadCommandWorlds } from "./command-worlds.js";
+import { type CommandEntry, findCommand, loadCommandWorlds } from "./command-entry.js";
 import { print } from "./io.js";
 
 /** The scripts ask `pawl complete` for the candidates, so they never grow stale. */

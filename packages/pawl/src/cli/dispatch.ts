@@ -3,6 +3,8 @@
  * codes.
  */
 import "@pawl/models/no-telemetry.js";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { readConfigFile } from "@pawl/core/config/config-file.js";
 import {
@@ -13,10 +15,11 @@ import {
   resolveConfig,
 } from "@pawl/core/config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "@pawl/core/config/settings.js";
-import { valueAt } from "@pawl/core/config/settings-tree.js";
+import { type SettingsTree, valueAt } from "@pawl/core/config/settings-tree.js";
 import { UserError } from "@pawl/core/errors.js";
 import { writeError } from "@pawl/core/files/io-error.js";
 import { loadedPlugins } from "@pawl/core/loaded-plugins.js";
+import { importModule } from "@pawl/core/module-loader.js";
 import { plainText, shellQuoted } from "@pawl/core/plain-text.js";
 import { endedByEscaped } from "@pawl/core/processes/escaped-errors.js";
 import { sealedManifest } from "@pawl/core/runs/manifest.js";
@@ -28,14 +31,43 @@ import {
   requireOwnFiles,
 } from "@pawl/core/trust/consent.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
+import { packageFolder } from "@pawl/core/version.js";
 import { type Call, type Command, exitCodes, type Peek } from "./command.js";
-import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
+import {
+  type CommandEntry,
+  findCommand,
+  loadCommands,
+  loadCommandWorlds,
+} from "./command-entry.js";
 import { loadCommandPlugins, runsNamedIn } from "./command-plugins.js";
-import { loadCommandWorlds } from "./command-worlds.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, note, print } from "./io.js";
-import { namedRecipe } from "./named-recipe.js";
+
+/** The settings of `recipes/NAME.ts`: its default export, or the one of its own name. */
+async function namedRecipe(name: string, configPath: string | undefined): Promise<ConfigLayer> {
+  if (configPath !== undefined)
+    throw new ConfigError(
+      "--recipe and --config are both a complete description: leave one of them out.",
+    );
+  const folder = join(packageFolder(), "recipes");
+  const file = `${name}.ts`;
+  const names = readdirSync(folder).map((one) => one.replace(/\.ts$/, ""));
+  if (!names.includes(name) || !existsSync(join(folder, file)))
+    throw new ConfigError(
+      `--recipe: there is no recipe "${name}".${didYouMean(name, names)} There are ${names.join(", ")}; --config FILE takes a file.`,
+    );
+  const module = await importModule(join(folder, file));
+  const content = module.default ?? module[camelCase(name)];
+  if (typeof content !== "object" || content === null)
+    throw new ConfigError(
+      `--recipe ${name}: recipes/${file} is no recipe by itself; pawl train takes it where it fits`,
+    );
+  return { path: `recipes/${file}`, content: content as SettingsTree };
+}
+
+const camelCase = (name: string): string =>
+  name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 
 /** Runs one command line and returns its exit code. */
 export async function main(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {

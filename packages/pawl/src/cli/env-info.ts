@@ -2,7 +2,7 @@ import { settingsOf } from "@pawl/core/config/settings.js";
 import { envConfig } from "@pawl/core/envs/config.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
 import { type EnvConfig, openEnvironment } from "@pawl/core/envs/open.js";
-import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { envKinds, findEnvKind } from "@pawl/core/envs/registry.js";
 import { z } from "zod";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
@@ -10,6 +10,20 @@ import { envOptions } from "./env-options.js";
 import { number, table, widthOf, wrap } from "./format.js";
 import { settingLines } from "./help.js";
 import { type Io, print } from "./io.js";
+
+/** `pawl env list`: the available environments. */
+export const envList = defineCommand({
+  name: "env list",
+  summary: "list the environments",
+  options: () => z.strictObject({}),
+  examples: [["pawl env list", "names and what each world is"]],
+  async run({ io }) {
+    const rows = envKinds().map((kind) => [kind.name, kind.summary]);
+    for (const line of table(["environment", "what it is"], rows)) print(io, line);
+    print(io, "\npawl env info NAME describes one in detail.");
+    return exitCodes.done;
+  },
+});
 
 /** `pawl env info`: what an environment is, its options, its data and its tasks. */
 export const envInfo = defineCommand({

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { EnvError, type Environment, isRemote } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { type EpisodeRun, startEpisode } from "@pawl/core/rollout/episode-run.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { randomPolicy } from "@pawl/core/rollout/policies/random.js";
 import { conversationNotice } from "@pawl/core/text/conversation.js";
 import { encodePrompt } from "@pawl/core/text/encode.js";

@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { comparisonProgress } from "./bench-observations.js";
 import { createColours } from "./colours.js";
-import { comparisonProgress } from "./comparison-progress.js";
 import { clip, textColumns } from "./format.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";

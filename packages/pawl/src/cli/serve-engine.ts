@@ -10,10 +10,35 @@ import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
 import { note, print } from "./io.js";
 import { requireKey } from "./serve-key.js";
-import { serverSettings } from "./server-settings.js";
 import { findTorchPython, startTorchServer } from "./torch-server.js";
 
 const count = z.int().min(1);
+
+/** Settings of a PyTorch server that do not depend on what it serves, or where. */
+export const serverSettings = {
+  dtype: z
+    .enum(["float32", "bfloat16"])
+    .optional()
+    .describe(
+      "compute precision (default: bfloat16 on GPUs, the only choice there; float32 on CPUs)",
+    ),
+  batchTokens: count.optional().describe("maximum tokens per forward pass"),
+  memory: z
+    .number()
+    .positive()
+    .optional()
+    .describe(
+      "maximum GPU memory of each process in GiB (default: as much as runs need, up to the whole GPU)",
+    ),
+  sampleRows: count
+    .optional()
+    .describe("maximum sequences sampled concurrently; fewer need less memory"),
+  activationCheckpointing: z
+    .boolean()
+    .default(false)
+    .describe("gradient checkpointing: less memory, a third more compute"),
+  python: z.string().optional().describe("Python interpreter (default: $PAWL_PYTHON, or python3)"),
+};
 
 /** `pawl serve engine`: a model on PyTorch behind the engine protocol. */
 export const serveEngine = defineCommand({

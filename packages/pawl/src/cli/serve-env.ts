@@ -1,5 +1,7 @@
+import { serveTools } from "@pawl/agents/mcp/tool-server.js";
 import { createEnvServer } from "@pawl/agents/openenv/env-server.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
+import { EnvError } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
 import { z } from "zod";
@@ -8,6 +10,45 @@ import { envOptions } from "./env-options.js";
 import { print, warn } from "./io.js";
 import { aborted, close, listen } from "./listen.js";
 import { host, KEY_VARIABLE, keyFile, port, serveKey } from "./serve-key.js";
+
+/** `pawl serve mcp`: one episode of a tool environment as an MCP server. */
+export const serveMcp = defineCommand({
+  name: "serve mcp",
+  summary:
+    "serve an episode of a tool environment to any MCP client, over standard input and output",
+  details:
+    "For an MCP client to start. The goal is in the server's instructions, each call of a tool is a step, and _meta of its\nresult has the reward. The episode lasts as long as the connection.",
+  options: (peek) =>
+    z.strictObject({
+      env: envOptions(peek),
+      task: z.string().optional().describe("task to serve, such as train/17 (default: the first)"),
+      seed: z.int().min(0).default(0).describe("random seed of the episode"),
+    }),
+  examples: [
+    ["pawl serve mcp --env desk --task train/0", "one case at the desk"],
+    ["pawl serve mcp --plugin ./mine.ts --env mine", "a plugin's environment"],
+  ],
+  async run({ config, io, signal }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const task =
+      config.task === undefined
+        ? environment.tasks(environment.splits[0]!)[0]!
+        : environment.task(config.task);
+    const env = environment.create();
+    try {
+      const observation = await env.reset(task, config.seed);
+      if (env.tools === undefined)
+        throw new EnvError(
+          `${environment.name} has no tools: only environments whose actions are tool calls can be served`,
+        );
+      await serveTools({ env, observation, input: io.stdin, output: io.stdout, signal });
+    } finally {
+      if ("close" in env) await env.close();
+      await environment.close?.();
+    }
+    return exitCodes.done;
+  },
+});
 
 /** `pawl serve env`: an environment behind OpenEnv's protocol. */
 export const serveEnv = defineCommand({

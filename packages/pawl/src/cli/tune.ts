@@ -9,7 +9,7 @@ import { writeSmallFile } from "@pawl/core/runs/small-file.js";
 import { successInterval } from "@pawl/core/success-interval.js";
 import { isPreset } from "@pawl/engine-cpu/init.js";
 import { checkClaim, claim } from "@pawl/studies/claim.js";
-import { table as markdownTable } from "@pawl/studies/markdown-table.js";
+import { table as markdownTable } from "@pawl/studies/markdown.js";
 import { estimate } from "@pawl/studies/statistics.js";
 import {
   CHOOSING,

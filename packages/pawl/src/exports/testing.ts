@@ -1,7 +1,7 @@
 /** Recorded runs for tests of exports: prose, tool calls, and a conversation with its tokens. */
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import type { Episode, Step } from "@pawl/core/rollout/episode.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { recordRollout } from "@pawl/core/runs/record-rollout.js";
 import { createRun } from "@pawl/core/runs/run-folder.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";

@@ -2,7 +2,7 @@
  * PDDL conditions in negation normal form: `not` occurs only before atoms, so that evaluation and
  * the expert's relaxation need no polarity.
  */
-import { excerpt, fault, type Source } from "./source.js";
+import { excerpt, fault, type Source } from "./games.js";
 
 /** A word. */
 interface Word {

@@ -2,10 +2,10 @@
 
 import { EnvError } from "@pawl/core/envs/env.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
+import { jsonFault, type Source } from "./games.js";
 import { type Grammar, type Phrase, parseGrammar } from "./grammar.js";
 import { createMemo } from "./memo.js";
 import { type Domain, parseDomain, parseProblem } from "./pddl.js";
-import { jsonFault, type Source } from "./source.js";
 import {
   applicableActions,
   argumentsKey,

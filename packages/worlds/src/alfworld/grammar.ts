@@ -3,8 +3,9 @@
  * command's template, the feedback and more grammar. A symbol defined again replaces the earlier
  * one.
  */
+
+import { excerpt, fault, jsonFault, lineAt, type Source } from "./games.js";
 import { createMemo } from "./memo.js";
-import { excerpt, fault, jsonFault, lineAt, type Source } from "./source.js";
 
 // The right-hand sides of a game's grammar: literal text, `#symbol#`, `{expression}`,
 // `{expression | query}` and lists `[{… | query}]`.

@@ -23,7 +23,7 @@ import {
   type Variable,
   written,
 } from "./formula.js";
-import { excerpt, fault, type Source } from "./source.js";
+import { excerpt, fault, type Source } from "./games.js";
 
 /**
  * One literal that an action makes true or false, for all `variables` for which `condition` holds.

@@ -1,6 +1,7 @@
 /** A problem compiled to run: numbered objects, initial facts, action schemas, the goal. */
 
 import type { AtomFormula, Formula, Term, Variable } from "./formula.js";
+import { fault, type Source } from "./games.js";
 import { type Facts, numberObjects, type Objects, type TypeMembers } from "./objects.js";
 import type { ActionSchema, Domain, Problem } from "./pddl.js";
 import type {
@@ -13,7 +14,6 @@ import type {
   Setting,
   Test,
 } from "./solve.js";
-import { fault, type Source } from "./source.js";
 
 // Compiles conditions for one game: names become objects, conjunctions become programs. Their order
 // is fixed here, so that what binds and what checks is known before anything runs.

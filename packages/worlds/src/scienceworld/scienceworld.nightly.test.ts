@@ -6,7 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { envChecks } from "@pawl/core/envs/conformance.js";
 import { EnvError } from "@pawl/core/envs/env.js";
 import { isAlive } from "@pawl/core/processes/process-alive.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { afterAll, describe, expect, it } from "vitest";

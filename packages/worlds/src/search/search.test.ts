@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { envChecks } from "@pawl/core/envs/conformance.js";
 import type { Env, RemoteEnv } from "@pawl/core/envs/env.js";
-import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { randomPolicy } from "@pawl/core/rollout/policies/random.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";

@@ -10,7 +10,6 @@ import { type HttpRuntime, keyFrom, postJson } from "../../http/http-client.js";
 import { createRandom, mixSeed } from "../../random.js";
 import type { ChatMessage } from "../../text/tokenizer.js";
 import { requireConsent } from "../../trust/consent.js";
-import { limiter } from "./limiter.js";
 
 const { baseUrl, model, apiKeyVariable, timeoutMs } = chatEndpointOptions.shape;
 
@@ -135,4 +134,51 @@ function requestBody(
     ...settings.extra,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** Runs work when a slot is free; an abort ends the wait at once. */
+type Limiter = <T>(work: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+
+/** A limiter with `count` slots: the tasks beyond wait in a queue. */
+export function limiter(count: number): Limiter {
+  let free = count;
+  const line = new Set<() => void>();
+
+  const enter = (signal?: AbortSignal): Promise<void> => {
+    signal?.throwIfAborted();
+    if (free > 0) {
+      free--;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const stop = () => {
+        line.delete(go);
+        reject(signal?.reason);
+      };
+      const go = () => {
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      };
+      line.add(go);
+      signal?.addEventListener("abort", stop, { once: true });
+    });
+  };
+  const leave = () => {
+    const [next] = line;
+    if (next === undefined) {
+      free++;
+    } else {
+      line.delete(next);
+      next();
+    }
+  };
+
+  return async (work, signal) => {
+    await enter(signal);
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  };
 }

@@ -2,13 +2,11 @@
 import { z } from "zod";
 import { addedParts, addPart, schemaOfParts } from "../../added-parts.js";
 import { ConfigError } from "../../config/config-error.js";
-import type { Environment } from "../../envs/env.js";
+import { type Environment, isRemote, type Teacher } from "../../envs/env.js";
 import { UserError } from "../../errors.js";
 import type { PromptStyle } from "../../text/prompt.js";
 import type { Policy, Situation } from "../policy.js";
 import { chatOptions, chatPolicy } from "./chat.js";
-import { expertPolicy } from "./expert.js";
-import { humanPolicy } from "./human.js";
 import { epsilonPolicy, randomPolicy } from "./random.js";
 
 const epsilon = z
@@ -112,4 +110,34 @@ export function teacherPolicy(
   }
   const policy = expertPolicy(player, name);
   return epsilon === 0 ? policy : epsilonPolicy(policy, epsilon);
+}
+
+/** Asks a person for each action; the caller decides how (a terminal, a web page). */
+function humanPolicy(ask: (situation: Situation, signal?: AbortSignal) => Promise<string>): Policy {
+  return {
+    name: "human",
+    batch: 1,
+    async act(situations, signal) {
+      const replies = [];
+      for (const situation of situations) {
+        replies.push({ response: situation.format(await ask(situation, signal)) });
+      }
+      return replies;
+    },
+  };
+}
+
+/** Plays an environment's scripted expert, which inspects the state of its world. */
+export function expertPolicy(expert: Teacher, name = "expert"): Policy {
+  return {
+    name,
+    batch: 1,
+    act: (situations) =>
+      Promise.all(
+        situations.map(async ({ env, format }) => {
+          if (isRemote(env)) await env.prepareTeacher?.();
+          return { response: format(expert(env)) };
+        }),
+      ),
+  };
 }

@@ -11,8 +11,8 @@ import { createTokenizer } from "../../text/tokenizer.js";
 import { buildTokenizer } from "../../text/tokenizer-builder.js";
 import { sft, sftOptions } from "../../train/sft.js";
 import { rollout } from "../rollout.js";
+import { expertPolicy } from "./config.js";
 import { enginePolicy } from "./engine.js";
-import { expertPolicy } from "./expert.js";
 
 const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
 const style = promptStyle(housePrompt, { style: "compact", history: "all" });

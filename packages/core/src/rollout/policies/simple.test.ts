@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Env, RemoteEnv, Task } from "../../envs/env.js";
 import type { Policy, Situation } from "../policy.js";
-import { expertPolicy } from "./expert.js";
+import { expertPolicy } from "./config.js";
 import { epsilonPolicy, randomPolicy } from "./random.js";
 
 const task: Task = { id: "train/0", split: "train", type: "pick" };

@@ -1,6 +1,6 @@
 import { createRandom } from "@pawl/core/random.js";
 import { describe, expect, it } from "vitest";
-import { chooseToken } from "./choose.js";
+import { chooseToken } from "./batch-row.js";
 
 const probabilities = Float32Array.of(0.1, 0, 0.4, 0.2, 0.3);
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { KvCache } from "./kv-cache.js";
-import { createPrefixCache } from "./prefix-cache.js";
+import { createPrefixCache } from "./prefix-index.js";
 
 /** A KV cache of 80 bytes with the given number of rows. */
 function kvOf(rows: number): KvCache {

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it, vi } from "vitest";
-import { createServerPool } from "./server-pool.js";
+import { createServerPool } from "./bench-observations.js";
 import { runCli } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-server-pool-"));
