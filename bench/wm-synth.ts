@@ -6,9 +6,8 @@
  * environment.
  */
 
-import { envConfig } from "@pawl/core/envs/config.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { envConfig, findEnvKind } from "@pawl/core/envs/registry.js";
 import { chooseTasks } from "@pawl/core/rollout/config.js";
 import { type Counts, rates } from "@pawl/core/rollout/tally.js";
 import { successInterval } from "@pawl/core/success-interval.js";

@@ -6,8 +6,11 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { derivative } from "@pawl/core/objectives/expression-derivative.js";
 import { evaluateTokens } from "@pawl/core/objectives/expression-evaluate.js";
 import { pawOptions } from "@pawl/core/objectives/paw-options.js";
-import { worldTokenLoss } from "@pawl/core/objectives/world.js";
-import { type WorldOptions, worldLossNames } from "@pawl/core/objectives/world-losses.js";
+import {
+  type WorldOptions,
+  worldLossNames,
+  worldTokenLoss,
+} from "@pawl/core/objectives/world-losses.js";
 import type { Episode, Step } from "@pawl/core/rollout/episode.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 

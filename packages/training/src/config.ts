@@ -3,8 +3,8 @@
 import { advantageOptions } from "@pawl/core/advantages/advantages.js";
 import { alarmOptions } from "@pawl/core/alarms/alarm.js";
 import { stopOnOption } from "@pawl/core/alarms/alarms.js";
-import { envConfig } from "@pawl/core/envs/config.js";
 import type { EnvKind } from "@pawl/core/envs/env.js";
+import { envConfig } from "@pawl/core/envs/registry.js";
 import { objectiveOptions } from "@pawl/core/objectives/objective.js";
 import { pawOptions } from "@pawl/core/objectives/paw-options.js";
 import { paceOptions } from "@pawl/core/rollout/pace.js";

@@ -2,8 +2,11 @@
  * The kinds of environments that can be opened by name. The program names its own, and how each is
  * loaded (`registerEnvs`); users add theirs (`registerEnv`).
  */
+
+import { z } from "zod";
 import { didYouMean } from "../text/nearest.js";
 import { EnvError, type EnvKind } from "./env.js";
+import { limitOptions } from "./limits.js";
 
 /** A kind of environment that is loaded when it is needed. */
 export interface EnvEntry {
@@ -86,4 +89,15 @@ export function registerEnv(kind: EnvKind): void {
     );
   }
   kinds.set(kind.name, kind);
+}
+
+/** The schema of an environment's configuration: its name, and the options of that kind. */
+export function envConfig(kind: EnvKind): z.ZodObject {
+  return kind.options.safeExtend({
+    name: z
+      .enum(envNames())
+      .default(kind.name)
+      .describe("environment (pawl env list describes them)"),
+    limits: limitOptions,
+  });
 }

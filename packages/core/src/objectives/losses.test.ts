@@ -10,9 +10,8 @@ import { derivative } from "./expression-derivative.js";
 import { evaluate, evaluateObjective } from "./expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "./expression-interpret.js";
 import { meanMetrics } from "./inputs.js";
-import { entropyObjective, klObjective, policyObjective } from "./policy.js";
-import { valueObjective } from "./value.js";
-import { type WorldOptions, worldObjective } from "./world.js";
+import { entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
+import { type WorldOptions, worldObjective } from "./world-losses.js";
 
 type Inputs = Readonly<Record<string, number>>;
 type Quantities = Readonly<Partial<Record<Quantity, number>>>;

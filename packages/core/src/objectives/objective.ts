@@ -7,7 +7,7 @@ import { addPart, schemaOfParts } from "../added-parts.js";
 import { type Objective, sumObjectives } from "./expression.js";
 import { checkLoss } from "./loss-plugin.js";
 import { type PawSettings, pawOptions } from "./paw-options.js";
-import { entropyObjective, klObjective, policyObjective } from "./policy.js";
+import { entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
 import {
   CLIP,
   type PolicyLoss,
@@ -16,8 +16,7 @@ import {
   policyLossTitles,
   policyTokenLoss,
 } from "./policy-losses.js";
-import { valueObjective } from "./value.js";
-import { worldObjective } from "./world.js";
+import { worldObjective } from "./world-losses.js";
 
 const coefficient = z.number().min(0);
 

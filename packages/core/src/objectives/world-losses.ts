@@ -5,8 +5,10 @@
 
 import { z } from "zod";
 import { addedParts } from "../added-parts.js";
-import { type Expr, lessEqual, logprob, mul, neg, sub } from "./expression.js";
-import { type LossOptions, lossesBySetting, p, type WorldLoss } from "./world-loss.js";
+import { type Expr, lessEqual, logprob, mul, neg, type Objective, sub } from "./expression.js";
+import { counted, weighted, worldWeight } from "./inputs.js";
+import { checkExpression } from "./loss-plugin.js";
+import { ALL, type LossOptions, lossesBySetting, p, type WorldLoss } from "./world-loss.js";
 
 // Cross-entropy of the observation's token (PaW eq. 5).
 //
@@ -114,4 +116,30 @@ export type WorldOptions = LossOptions<AllSettings> & { readonly loss: WorldLoss
 /** The loss that the options name. */
 export function worldLossOf({ loss }: Pick<WorldOptions, "loss">): WorldLoss {
   return allLosses().get(loss)!;
+}
+
+/** The loss of one observation token, unweighted. */
+export function worldTokenLoss(options: WorldOptions): Expr {
+  const loss = worldLossOf(options).token(options);
+  return checkExpression(`world-model loss "${options.loss}"`, loss, []);
+}
+
+/**
+ * The world model's loss over observation tokens: predict what an action caused. The mean over tokens
+ * and transitions (PaW eq. 9) and the balance λ (PaW eq. 11) are in `worldWeight`.
+ */
+export function worldObjective(options: WorldOptions): Objective {
+  const { kept } = worldLossOf(options);
+  const loss = weighted(worldWeight, worldTokenLoss(options));
+  return {
+    loss,
+    metrics: {
+      "world.loss": loss,
+      "world.tokens": counted(worldWeight, 1),
+      "world.clipped": counted(worldWeight, sub(1, kept?.(options) ?? ALL)),
+      "world.p": counted(worldWeight, p),
+    },
+    // Masked tokens have no gradient: nearly all of them, once a model knows its world.
+    ...(kept !== undefined && { sparse: true }),
+  };
 }

@@ -1,7 +1,7 @@
 /** The configuration of a rollout, and its tasks. */
 import { z } from "zod";
-import { envConfig } from "../envs/config.js";
 import type { Environment, EnvKind, Task } from "../envs/env.js";
+import { envConfig } from "../envs/registry.js";
 import { createRandom } from "../random.js";
 import { promptOptions } from "../text/prompt.js";
 import { policyConfig } from "./policies/config.js";

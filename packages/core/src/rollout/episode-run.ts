@@ -14,8 +14,7 @@ import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tool } from "../text/tool.js";
 import { readAction } from "../text/verbatim.js";
-import { type Episode, reasonOf, type Step, type StopReason } from "./episode.js";
-import type { EpisodePlan } from "./episode-plan.js";
+import { type Episode, type EpisodePlan, reasonOf, type Step, type StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
 /** An episode between two decisions. */

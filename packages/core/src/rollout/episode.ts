@@ -1,7 +1,7 @@
 /** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
-import type { Task } from "../envs/env.js";
+import type { Environment, Task } from "../envs/env.js";
 import { messageOf } from "../errors.js";
-import type { PromptPiece } from "../text/prompt.js";
+import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import { withoutSecrets } from "../trust/secrets.js";
 
@@ -107,4 +107,22 @@ const LONGEST_REASON = 2000;
 export function reasonOf(error: unknown): string {
   const reason = withoutSecrets(messageOf(error));
   return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
+}
+
+/** Which episode to run, and under which limits. */
+export interface EpisodePlan {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly task: Task;
+  readonly group: number;
+  readonly attempt: number;
+  readonly seed: number;
+  readonly stepLimit: number;
+  /** The episode ends after this many invalid actions in a row. */
+  readonly invalidActionLimit: number;
+  readonly policy: string;
+  /** Interrupts a world that answers later. */
+  readonly signal?: AbortSignal | undefined;
+  /** Breaks the episode, with its reason: it has taken too long. */
+  readonly late?: AbortSignal | undefined;
 }

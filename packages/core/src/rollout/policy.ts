@@ -5,8 +5,7 @@ import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { Tool } from "../text/tool.js";
-import type { Episode, Step } from "./episode.js";
-import type { EpisodePlan } from "./episode-plan.js";
+import type { Episode, EpisodePlan, Step } from "./episode.js";
 
 /** Everything a policy may look at before it acts. */
 export interface Situation {

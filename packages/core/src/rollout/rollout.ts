@@ -16,8 +16,7 @@ import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
-import type { Episode, Group, Step } from "./episode.js";
-import type { EpisodePlan } from "./episode-plan.js";
+import type { Episode, EpisodePlan, Group, Step } from "./episode.js";
 import { type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
 

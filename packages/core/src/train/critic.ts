@@ -15,7 +15,7 @@ import type { Engine, TargetSequence } from "../engine/engine.js";
 import type { Objective } from "../objectives/expression.js";
 import { counted, policyWeight } from "../objectives/inputs.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
-import { valueObjective } from "../objectives/value.js";
+import { valueObjective } from "../objectives/policy.js";
 import type { Episode } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { MergedSequence } from "../update/merge.js";

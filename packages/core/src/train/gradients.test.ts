@@ -6,7 +6,7 @@ import { logprob, mul, type Objective } from "../objectives/expression.js";
 import { policyWeight, weighted, worldWeight } from "../objectives/inputs.js";
 import { objectiveOptions, updateObjective } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
-import { worldObjective } from "../objectives/world.js";
+import { worldObjective } from "../objectives/world-losses.js";
 import { prepareUpdate, type Update } from "../update/update.js";
 import { groupsOf } from "../update/update-testing.js";
 import { measureGradients, relateGradients } from "./gradients.js";

@@ -19,7 +19,7 @@ import type { Engine, TrainSequence } from "../engine/engine.js";
 import { type Objective, sumObjectives } from "../objectives/expression.js";
 import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
-import { worldObjective } from "../objectives/world.js";
+import { worldObjective } from "../objectives/world-losses.js";
 import { scaleWorld, type Update } from "../update/update.js";
 
 /** When to measure. */

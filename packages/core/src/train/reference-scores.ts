@@ -9,8 +9,7 @@
  */
 import { ConfigError } from "../config/config-error.js";
 import type { Engine } from "../engine/engine.js";
-import type { Episode, Group, Step } from "../rollout/episode.js";
-import type { EpisodePlan } from "../rollout/episode-plan.js";
+import type { Episode, EpisodePlan, Group, Step } from "../rollout/episode.js";
 import type { Sequence } from "../text/sequence.js";
 import { actionSequence, positionsOf, type Transition } from "../update/transitions.js";
 import type { RlOptions } from "./rl-types.js";

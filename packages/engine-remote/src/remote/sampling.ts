@@ -3,8 +3,12 @@
  * prompt.
  */
 
-import { EngineError, type Sample, type SampleRequest } from "@pawl/core/engine/engine.js";
-import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
+import {
+  EngineError,
+  type Sample,
+  type SampleRequest,
+  type SamplingOptions,
+} from "@pawl/core/engine/engine.js";
 import { z } from "zod";
 import { parse, type Result } from "./server.js";
 import { numbersOf, sentConstraints, tensorOf, tensorSchema } from "./wire.js";
@@ -118,4 +122,18 @@ function samplesOf(
       stopReason: sequence.stop_reason === "length" ? "length" : "stop",
     };
   });
+}
+
+/**
+ * Log-probabilities of a sample under the distribution it was drawn from, if the model's own determine
+ * them: the same at temperature 1 without
+ * truncation, 0 at temperature 0. Undefined otherwise, because a tempered distribution has a
+ * different normaliser.
+ */
+export function sampledLogprobsOf(
+  { temperature = 1, topK = 0, topP = 1 }: Omit<SamplingOptions, "maxTokens">,
+  own: readonly number[],
+): readonly number[] | undefined {
+  if (temperature === 0) return own.map(() => 0);
+  return temperature === 1 && topK === 0 && topP === 1 ? own : undefined;
 }

@@ -13,10 +13,10 @@ import {
   type Sample,
   type SampleRequest,
 } from "@pawl/core/engine/engine.js";
-import { sampledLogprobsOf } from "@pawl/core/engine/sampled-logprobs.js";
 import { mixSeed } from "@pawl/core/random.js";
 import { openSafetensors } from "@pawl/models/weights/safetensors.js";
 import { EMBEDDING, OUTPUT_HEAD } from "@pawl/models/weights/tensor-names.js";
+import { sampledLogprobsOf } from "../remote/sampling.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
 import type { RemoteSampler, SamplerPlace } from "./sampler.js";
 import { createWire } from "./wire.js";

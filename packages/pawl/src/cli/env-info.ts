@@ -1,8 +1,7 @@
 import { settingsOf } from "@pawl/core/config/settings.js";
-import { envConfig } from "@pawl/core/envs/config.js";
 import { EnvError, type Environment } from "@pawl/core/envs/env.js";
 import { type EnvConfig, openEnvironment } from "@pawl/core/envs/open.js";
-import { envKinds, findEnvKind } from "@pawl/core/envs/registry.js";
+import { envConfig, envKinds, findEnvKind } from "@pawl/core/envs/registry.js";
 import { z } from "zod";
 import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";

@@ -1,8 +1,7 @@
 /** The environment that the command line or the configuration names, and its options. */
 
-import { envConfig } from "@pawl/core/envs/config.js";
 import type { EnvKind } from "@pawl/core/envs/env.js";
-import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { envConfig, findEnvKind } from "@pawl/core/envs/registry.js";
 import type { z } from "zod";
 import type { Peek } from "./command.js";
 import { DEFAULT_WORLD } from "./worlds.js";

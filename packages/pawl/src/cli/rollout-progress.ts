@@ -1,8 +1,7 @@
 /**
  * The live view of a rollout: a row per group and a line of totals; plain lines without a terminal.
  */
-import type { Episode } from "@pawl/core/rollout/episode.js";
-import type { EpisodePlan } from "@pawl/core/rollout/episode-plan.js";
+import type { Episode, EpisodePlan } from "@pawl/core/rollout/episode.js";
 import { createTally, rates } from "@pawl/core/rollout/tally.js";
 import { duration, number, percent } from "./format.js";
 import { type Io, note } from "./io.js";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { envConfig } from "@pawl/core/envs/config.js";
+import { envConfig } from "@pawl/core/envs/registry.js";
 import { createPlay } from "@pawl/ui/server/play.js";
 import { createUiServer, randomKey } from "@pawl/ui/server/server.js";
 import { z } from "zod";

@@ -1,8 +1,7 @@
 import { ConfigError } from "@pawl/core/config/config-error.js";
-import { envConfig } from "@pawl/core/envs/config.js";
 import { refuseIsolated } from "@pawl/core/envs/isolated-environment.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { envConfig, findEnvKind } from "@pawl/core/envs/registry.js";
 import { type Counts, rates } from "@pawl/core/rollout/tally.js";
 import { successInterval } from "@pawl/core/success-interval.js";
 import { evaluate } from "@pawl/core/train/evaluate.js";

@@ -7,10 +7,9 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { settingsOf } from "@pawl/core/config/settings.js";
-import { envConfig } from "@pawl/core/envs/config.js";
 import type { Task } from "@pawl/core/envs/env.js";
 import type { EnvConfig } from "@pawl/core/envs/open.js";
-import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { envConfig, findEnvKind } from "@pawl/core/envs/registry.js";
 import { withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 
 /** A list of tasks by name and hash. */

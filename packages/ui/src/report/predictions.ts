@@ -4,12 +4,12 @@
  *
  * The record holds no probabilities of observation tokens, so they are computed for the same
  * recorded steps with the weights before RL and with the latest ones. The mask is the run's own
- * (`packages/core/src/objectives/world.ts`).
+ * (`packages/core/src/objectives/world-losses.ts`).
  */
 import type { Engine } from "@pawl/core/engine/engine.js";
 import { evaluateTokens } from "@pawl/core/objectives/expression-evaluate.js";
 import type { PawOptions } from "@pawl/core/objectives/paw-options.js";
-import { worldObjective } from "@pawl/core/objectives/world.js";
+import { worldObjective } from "@pawl/core/objectives/world-losses.js";
 import type { Step } from "@pawl/core/rollout/episode.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { SampledEpisode } from "./sampled-episodes.js";
