@@ -11,6 +11,7 @@ import { inspect } from "node:util";
 import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import { askEngine } from "@pawl/core/engine/ask.js";
 import type { ActingEngine } from "@pawl/core/engine/engine.js";
+import type { EnvLimits } from "@pawl/core/envs/limits.js";
 import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";
 import { disregarding, notOwned, runOwned } from "@pawl/core/processes/escaped-errors.js";
 import { type Episode, type EpisodePlan, reasonOf, type Step } from "@pawl/core/rollout/episode.js";
@@ -31,7 +32,6 @@ import {
   type RecordedCall,
   type RecordedSession,
 } from "./session.js";
-import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
 /** The agent, its model and how that samples. */
 export interface AgentPolicyOptions {
@@ -320,3 +320,63 @@ export function isModelFault(error: unknown, modelId: string): boolean {
 function isMarked(error: unknown, marker: string): boolean {
   return (error as Readonly<Record<symbol, unknown>>)[Symbol.for(marker)] === true;
 }
+
+/** Runs while the program does, and stands still while it waits for the model. */
+export interface Stopwatch {
+  /** Stands still until this is over. */
+  pause<T>(wait: () => Promise<T>): Promise<T>;
+  /** Rejects when the program has taken too long. */
+  readonly overdue: Promise<never>;
+  stop(): void;
+}
+
+/** Starts a stopwatch; without the time of an episode or between two calls it never ends. */
+export function startStopwatch({
+  stepSeconds,
+  episodeSeconds,
+}: Pick<EnvLimits, "stepSeconds" | "episodeSeconds">): Stopwatch {
+  let spent = 0;
+  let waiting = 0;
+  let since = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  let tooLate: (error: Error) => void = () => undefined;
+  const overdue = new Promise<never>((_, reject) => {
+    tooLate = reject;
+  });
+  // It may be rejected when nothing awaits it.
+  overdue.catch(() => undefined);
+  const start = (): void => {
+    since = performance.now();
+    const left = episodeSeconds - spent;
+    const message =
+      left < stepSeconds
+        ? `the agent took longer than env.limits.episodeSeconds, ${episodeSeconds} s, for the episode`
+        : `the agent did not ask the model for longer than env.limits.stepSeconds, ${stepSeconds} s`;
+    timer = setTimeout(
+      () => tooLate(new Error(message)),
+      Math.min(1000 * Math.max(0, Math.min(stepSeconds, left)), LONGEST_MS),
+    );
+  };
+  start();
+  return {
+    overdue,
+    async pause(wait) {
+      if (waiting++ === 0) {
+        clearTimeout(timer);
+        spent += (performance.now() - since) / 1000;
+      }
+      try {
+        return await wait();
+      } finally {
+        if (--waiting === 0) start();
+      }
+    },
+    stop() {
+      clearTimeout(timer);
+      waiting = Number.POSITIVE_INFINITY;
+    },
+  };
+}
+
+/** The longest that a timer waits. */
+const LONGEST_MS = 2 ** 31 - 1;

@@ -1,6 +1,9 @@
 /** What a request asks of its answer, as a constraint on what is sampled. */
+
+import { setImmediate } from "node:timers/promises";
 import { ConstraintError } from "@pawl/core/constraint/automaton.js";
 import { canConstrain, constraintAutomaton } from "@pawl/core/constraint/constraint.js";
+import { messageOf } from "@pawl/core/errors.js";
 import type { Constraint } from "@pawl/core/text/constraint.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
 import type { ChatRequest, Constraints } from "./chat.js";
@@ -66,4 +69,43 @@ function partOf(request: ChatRequest): keyof Constraints | undefined {
 function heldTool({ name, parameters }: Tool, strict: readonly string[]) {
   const isHeld = strict.includes(name) || canConstrain(parameters);
   return { name, arguments: isHeld ? parameters : true };
+}
+
+/** How a session refuses. */
+export interface Refusals {
+  /** Throws this error, soon or never. */
+  refuse(error: unknown): Promise<never>;
+  /** Rejects when calls are no longer refused. */
+  readonly exhausted: Promise<never>;
+}
+
+/** Refuses calls so many times, those of one turn together; the next ones are never answered. */
+export function createRefusals(limit = Number.POSITIVE_INFINITY): Refusals {
+  let refused = 0;
+  let turn: Promise<void> | undefined;
+  let exhaust: (error: Error) => void = () => undefined;
+  const exhausted = new Promise<never>((_, reject) => {
+    exhaust = reject;
+  });
+  // It may be rejected when nothing awaits it.
+  exhausted.catch(() => undefined);
+  return {
+    exhausted,
+    async refuse(error) {
+      if (refused >= limit) {
+        exhaust(
+          new SessionError(
+            `the agent went on asking after it was refused ${limit} times: ${messageOf(error)}`,
+          ),
+        );
+        return new Promise(() => undefined);
+      }
+      turn ??= setImmediate().then(() => {
+        refused++;
+        turn = undefined;
+      });
+      await turn;
+      throw error;
+    },
+  };
 }

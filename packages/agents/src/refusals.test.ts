@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createRefusals } from "./refusals.js";
+import { createRefusals } from "./answer-constraint.js";
 
 const no = new Error("no");
 

@@ -19,7 +19,7 @@ import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm, Tool } from "@pawl/core/text/tool.js";
 import { callFormOf } from "@pawl/core/text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
-import { constraintOf } from "./answer-constraint.js";
+import { constraintOf, createRefusals, type Refusals } from "./answer-constraint.js";
 import { answerDraft } from "./answer-draft.js";
 import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession } from "./chat.js";
 import {
@@ -29,7 +29,6 @@ import {
   recordedPieces,
   replyMessages,
 } from "./chat-tokens.js";
-import { createRefusals, type Refusals } from "./refusals.js";
 import { beginsWith, isSameMessage } from "./same-messages.js";
 import { SessionError } from "./session-error.js";
 

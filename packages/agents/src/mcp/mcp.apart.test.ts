@@ -124,6 +124,17 @@ describe("an environment of MCP servers", () => {
     expect(folders().length).toBe(known);
   });
 
+  it("writes a task's files nowhere else", async () => {
+    const outside = `pawl-outside-${process.pid}`;
+    for (const name of [`../${outside}`, `a/../../${outside}`, join(tmpdir(), outside)])
+      await expect(
+        using(open({ servers: { one: fixture } }, { ...sum, files: { [name]: "x" } }), async () => {
+          throw new Error("it began");
+        }),
+      ).rejects.toThrow("expected a path inside the episode's folder");
+    expect(existsSync(join(tmpdir(), outside))).toBe(false);
+  });
+
   it("breaks an episode whose server dies, hangs or cannot be started, by reason", async () => {
     const play = async (environment: Environment, tool: string) => {
       const policy: Policy = {

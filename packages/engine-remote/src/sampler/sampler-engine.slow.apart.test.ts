@@ -85,7 +85,7 @@ for (const kind of ["vllm", "sglang"] as const)
   });
 
 describe("an engine sampled by an engine server", () => {
-  const checkpoints = join(folder, "../../../../src/engine", `${basename(folder)}-checkpoints`);
+  const checkpoints = join(folder, "..", `${basename(folder)}-checkpoints`);
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer({ model: testModel, folder: checkpoints, extensions: true });
