@@ -20,6 +20,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "serve engine": "runs PyTorch",
   "bench observations": "a long comparison of what train does",
   tune: "several of what train does",
+  distill: "its purpose is to ask a teacher",
   track: "its purpose is to send",
   push: "its purpose is to send",
   "wm threshold": "fetches its encoder when there is none yet, and says so",

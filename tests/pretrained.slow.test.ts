@@ -24,7 +24,7 @@ it.skipIf(file === "")(
     expect(code, stderr).toBe(0);
     expect(stdout).toContain("6 updates of 2 × 8 episodes in household");
     expect(stdout).toMatch(
-      /trains 4\.9 of 134\.5 million parameters \(adapters\), about 4\.5 of the/,
+      /trains 4\.9 of 134\.5 million parameters \(adapters\), about 3\.8 of the/,
     );
     const minutes = Number(/up to about ([\d.]+) minutes/.exec(stdout)?.[1]);
     expect(minutes).toBeGreaterThan(1);

@@ -104,7 +104,7 @@ const programs: Readonly<Record<string, readonly [string, Expected]>> = {
     broken(/after it was refused 100 times: expected one message or more/),
   ],
   "asks for ever for what is not supported": [
-    `${ASK} ${forEver('await model.doGenerate({ prompt: [], toolChoice: { type: "required" } });')}`,
+    `${ASK} ${forEver('await model.doGenerate({ prompt: [{ role: "user", content: [{ type: "text", text: "go" }] }], toolChoice: { type: "required" } });')}`,
     broken(/after it was refused 100 times: .*tool/i),
   ],
   "asks for ever with a call that is aborted": [

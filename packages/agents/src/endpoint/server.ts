@@ -123,7 +123,7 @@ const apis: Readonly<Record<string, Api>> = {
 
 /** The API that a request speaks, or whose clients expect such an error. */
 function apiOf(asked: IncomingMessage): Api {
-  const call = address.exec(new URL(asked.url ?? "/", "http://localhost").pathname)?.[2] ?? "";
+  const call = address.exec(pathOf(asked))?.[2] ?? "";
   return call.startsWith("/messages") ? messages : (apis[call] ?? completions);
 }
 
