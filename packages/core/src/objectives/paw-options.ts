@@ -1,8 +1,6 @@
 /** Settings of PaW with the paper's defaults: types, help and errors come from here. */
 import { z } from "zod";
 import { addPart, schemaOfParts } from "../added-parts.js";
-import { UserError } from "../errors.js";
-import { readRegularText } from "../files/regular-file.js";
 import { checkLoss } from "./loss-plugin.js";
 import type { WorldLoss } from "./world-loss.js";
 import { lossSettings, worldLossNames, worldLossTitles } from "./world-losses.js";
@@ -44,11 +42,13 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         ),
       targets: z
         .string()
-        .min(1)
-        .overwrite(targetTexts)
+        .regex(
+          /^(own|shuffled)$|\n/,
+          "expected own, shuffled or texts, each with a line break at its end",
+        )
         .default("own")
         .describe(
-          "what to predict: own, what followed; as controls shuffled, what followed another transition, or a file with a text a line",
+          "what to predict: own, what followed; as controls shuffled, what followed another transition, or texts, one a line",
         ),
       until: z
         .string()
@@ -64,19 +64,6 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
     })
     .prefault({ loss: "off" }),
 );
-
-/** The setting `targets`: a name of one line that is no kind of target is a file to read. */
-function targetTexts(setting: string): string {
-  if (setting === "own" || setting === "shuffled" || setting.includes("\n")) return setting;
-  try {
-    // Ends with a line break, so that it is known as text when it is read back from a record.
-    return readRegularText(setting).replace(/\s*$/, "\n");
-  } catch (error) {
-    throw new UserError(
-      `paw.targets: expected own, shuffled or a file with a text a line; ${setting} cannot be read: ${(error as Error).message}`,
-    );
-  }
-}
 
 function isPattern(text: string): boolean {
   try {

@@ -64,10 +64,9 @@ describe("paw.targets", () => {
     expect(learnt({ alpha: 1, targets: "7 8\n9\n" })).toEqual([[7, 8], [9], [7, 8], [9]]);
   });
 
-  it("refuses a file that cannot be read", () => {
-    expect(() => prepare({ targets: "shufled" })).toThrow(
-      /expected own, shuffled or a file.*shufled/s,
-    );
+  it("refuses what is neither a kind nor texts, and reads no file", () => {
+    for (const targets of ["shufled", "package.json", ""])
+      expect(() => prepare({ targets })).toThrow(/expected own, shuffled or texts/);
   });
 });
 

@@ -200,11 +200,19 @@ function checkFolder(out: string): void {
     );
 }
 
+const record = z.looseObject({ seconds: z.number().min(0) });
+
 /** Seconds that earlier calls have taken. */
 function secondsSpent(out: string): number {
   const path = join(out, RECORD);
   if (!existsSync(path)) return 0;
-  return (JSON.parse(readRegularText(path)) as { readonly seconds: number }).seconds;
+  try {
+    return record.parse(JSON.parse(readRegularText(path))).seconds;
+  } catch (error) {
+    throw new UserError(
+      `${path}: expected the record of a search, with its seconds: ${(error as Error).message}; remove it to begin counting anew`,
+    );
+  }
 }
 
 /** What a round compared, and what it kept. */
