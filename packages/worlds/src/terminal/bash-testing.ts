@@ -1,6 +1,6 @@
 /** Runs tasks in the machine's own bash, in a temporary folder in place of `/`. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { REWARD_FILE, type TerminalTask } from "./task.js";
@@ -20,14 +20,13 @@ export function solveInBash(task: TerminalTask): {
   readonly after: Verdict;
 } {
   const root = mkdtempSync(join(tmpdir(), "pawl-bash-"));
-  const put = (path: string, text: string, mode = 0o644): void => {
+  const put = (path: string, text: string): void => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
-    chmodSync(join(root, path), mode);
   };
   try {
     mkdirSync(join(root, task.folder), { recursive: true });
-    for (const { path, text, mode } of task.files) put(path, text, mode);
+    for (const [path, text] of Object.entries(task.files)) put(path, text);
     put("/test.sh", task.test.replaceAll("/logs/verifier", join(root, "logs/verifier")));
     const test = `bash '${root}/test.sh'; echo "verdict $? $(cat '${root}${REWARD_FILE}')"`;
     const { stdout } = spawnSync("bash", ["-s"], {

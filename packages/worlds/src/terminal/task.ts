@@ -1,13 +1,6 @@
 /** A task in a terminal: what is asked, the files at the start, and the script that scores the end. */
 import type { Task } from "@pawl/core/envs/env.js";
-
-/** A file of a task, by its absolute path. */
-export interface TaskFile {
-  readonly path: string;
-  readonly text: string;
-  /** Its permissions, such as 0o755 (default: 0o644). */
-  readonly mode?: number;
-}
+import type { Random } from "@pawl/core/random.js";
 
 export interface TerminalTask {
   readonly id: string;
@@ -15,7 +8,8 @@ export interface TerminalTask {
   /** From 1, a few short commands, to 3. */
   readonly difficulty: number;
   readonly instruction: string;
-  readonly files: readonly TaskFile[];
+  /** Texts by their absolute paths. */
+  readonly files: Texts;
   /** Where the shell begins, and where the test runs. */
   readonly folder: string;
   /**
@@ -42,23 +36,41 @@ export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''"
 /** Texts by their paths, relative to the task's folder. */
 export type Texts = Readonly<Record<string, string>>;
 
+/** What a family makes of a seed: a task but for its name and place. */
+export interface Made {
+  readonly instruction: string;
+  readonly before: Texts;
+  /** The wanted texts; null: any text will do, as far as the conditions go. */
+  readonly after: Readonly<Record<string, string | null>>;
+  readonly solution: readonly string[];
+  /** Conditions on the final state besides its texts, in the shell's words. */
+  readonly conditions?: readonly string[];
+}
+
+/** Makes tasks of one kind, from 1, the easiest, to 3. */
+export type Family = (random: Random, difficulty: number) => Made;
+
+/** Families by the split that has them; no family is in two. */
+export interface SplitFamilies {
+  readonly train: Readonly<Record<string, Family>>;
+  readonly valid: Readonly<Record<string, Family>>;
+  readonly test: Readonly<Record<string, Family>>;
+}
+
 /**
  * The script that compares the final state with the wanted one. Every file that was to change, appear
  * or go is a goal, and so is every condition; the reward is the share of goals reached. A file that was
  * to stay as it was and did not makes it 0. Files that nobody asked for are nobody's business.
  */
-export function scoringScript(
-  before: Texts,
-  after: Texts,
-  conditions: readonly string[] = [],
-): string {
-  const same = (path: string, text: string): string =>
+export function scoringScript({ before, after, conditions = [] }: Made): string {
+  const same = ([path, text]: readonly [string, string]): string =>
     `[ "$(cat ${quoted(path)})" = ${quoted(text.replace(/\n+$/, ""))} ]`;
-  const changed = Object.entries(after).filter(([path, text]) => before[path] !== text);
-  const kept = Object.entries(after).filter(([path, text]) => before[path] === text);
+  const texts = Object.entries(after).filter((one): one is [string, string] => one[1] !== null);
+  const changed = texts.filter(([path, text]) => before[path] !== text);
+  const kept = texts.filter(([path, text]) => before[path] === text);
   const gone = Object.keys(before).filter((path) => after[path] === undefined);
   const goals = [
-    ...changed.map(([path, text]) => same(path, text)),
+    ...changed.map(same),
     ...gone.map((path) => `[ ! -e ${quoted(path)} ]`),
     ...conditions,
   ];
@@ -67,7 +79,7 @@ export function scoringScript(
     "#!/bin/bash",
     "reached=0",
     ...goals.map((goal) => `${goal} && reached=$((reached + 1))`),
-    ...kept.map(([path, text]) => `${same(path, text)} || reached=0`),
+    ...kept.map((one) => `${same(one)} || reached=0`),
     `case $reached in ${shares.join(" ")} *) reward=1;; esac`,
     "mkdir -p /logs/verifier",
     `echo $reward > ${REWARD_FILE}`,

@@ -6,21 +6,8 @@
  * new company, which a model that was trained from scratch can learn.
  */
 import type { Random } from "@pawl/core/random.js";
-import type { Texts } from "./task.js";
-import { NAMES, TAGS, WORDS } from "./words.js";
-
-/** What a family makes of a seed: a task but for its name and place. */
-export interface Made {
-  readonly instruction: string;
-  readonly before: Texts;
-  readonly after: Texts;
-  readonly solution: readonly string[];
-  /** Conditions on the final state besides its texts, in the shell's words. */
-  readonly conditions?: readonly string[];
-  readonly modes?: Readonly<Record<string, number>>;
-}
-
-export type Family = (random: Random, difficulty: number) => Made;
+import type { Family, Made, SplitFamilies } from "./task.js";
+import { supplies, TAGS, textOf } from "./words.js";
 
 /** The files while a chain is made, and what is left to name things with. */
 interface Scene {
@@ -53,7 +40,7 @@ function writes(
 ): MakeStep {
   return (scene, from) => {
     const to = scene.name();
-    scene.files.set(to, `${make(linesOf(scene, from)).join("\n")}\n`);
+    scene.files.set(to, textOf(make(linesOf(scene, from))));
     return { says: says(from, to), command: command(from, to), result: to };
   };
 }
@@ -136,34 +123,34 @@ function splitOf(first: string, second: string): "train" | "valid" | "test" {
 }
 
 /** Chains by name, in the split that has them. */
-export function stepFamilies(): Readonly<Record<string, Readonly<Record<string, Family>>>> {
-  const splits = { train: {}, valid: {}, test: {} } as Record<string, Record<string, Family>>;
+function stepFamilies(): SplitFamilies {
+  const splits: Record<keyof SplitFamilies, Record<string, Family>> = {
+    train: {},
+    valid: {},
+    test: {},
+  };
   for (const first of BEGINNINGS)
     for (const second of STEP_NAMES)
-      splits[splitOf(first, second)]![`${first}+${second}`] = (random, difficulty) =>
+      splits[splitOf(first, second)][`${first}+${second}`] = (random, difficulty) =>
         makeChain(random, difficulty, first, second);
   return splits;
 }
 
+export const chains: SplitFamilies = stepFamilies();
+
 function makeChain(random: Random, difficulty: number, first: string, second: string): Made {
-  const names = random.shuffle([...NAMES]);
-  const words = random.shuffle([...WORDS]);
+  const { name, names, word, words } = supplies(random);
   const files = new Map<string, string>();
   // From the second level on, files lie in folders that the instruction does not name.
-  const folders = difficulty > 1 ? [`${names.pop()!}/`, `${names.pop()!}/`] : [""];
+  const folders = difficulty > 1 ? names(2).map((one) => `${one}/`) : [""];
   for (let n = 0; n < 3 + difficulty; n++) {
-    const lines = Array.from({ length: 2 + random.int(3) }, () =>
-      difficulty > 1 ? `${words.pop()!} ${random.pick(TAGS)}` : words.pop()!,
+    const lines = words(2 + random.int(3)).map((one) =>
+      difficulty > 1 ? `${one} ${random.pick(TAGS)}` : one,
     );
-    files.set(`${folders[n % folders.length]!}${names.pop()!}.txt`, `${lines.join("\n")}\n`);
+    files.set(`${folders[n % folders.length]!}${name()}.txt`, textOf(lines));
   }
   const before = Object.fromEntries(files);
-  const scene: Scene = {
-    files,
-    random,
-    name: () => `${names.pop()!}.txt`,
-    word: () => words.pop()!,
-  };
+  const scene: Scene = { files, random, name: () => `${name()}.txt`, word };
   const untouched = random.shuffle([...files.keys()]);
   const solution: string[] = [];
   const clauses: string[] = [];

@@ -4,48 +4,72 @@
  */
 import type { Task } from "@pawl/core/envs/env.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
-import { scoringScript, type TaskSource, type TerminalTask } from "./task.js";
-import { type Family, stepFamilies } from "./tasks-steps.js";
+import { type Family, type SplitFamilies, scoringScript, type TaskSource } from "./task.js";
+import { data, find, text } from "./tasks-files.js";
+import { script } from "./tasks-script.js";
+import { chains } from "./tasks-steps.js";
+import { config, history, logs } from "./tasks-upkeep.js";
+
+const KINDS = { chain: chains, find, text, data, script, config, logs, history } as const;
+
+/** Kinds of tasks, and what they are about. */
+export type TaskKind = keyof typeof KINDS;
+export const taskKinds = Object.keys(KINDS) as [TaskKind, ...TaskKind[]];
 
 /** How many tasks a split has. */
-const SIZES: Readonly<Record<string, number>> = { train: 4000, valid: 200, test: 400 };
+const SIZES: Readonly<Record<keyof SplitFamilies, number>> = {
+  train: 10_000,
+  valid: 400,
+  test: 1000,
+};
 /** Where a task's shell begins, as in most of Harbor's images. */
 const FOLDER = "/app";
 
-/** The made-up tasks: one family after the other, each with words of its own. */
-export function madeTasks(seed: number, difficulty: number): TaskSource {
-  const splits = stepFamilies();
-  const list = (split: string, families: readonly string[]) => (): readonly Task[] =>
-    Array.from({ length: SIZES[split]! }, (_, index) => ({
-      id: `${split}/${index}`,
-      split,
-      type: families[index % families.length]!,
-    }));
-  return {
-    lists: Object.fromEntries(
-      Object.entries(splits).map(([split, families]) => [
-        split,
-        list(split, Object.keys(families)),
-      ]),
-    ),
-    load: (task) => makeTask(task, splits[task.split]![task.type]!, seed, difficulty),
-  };
+export interface MadeTasksOptions {
+  readonly seed: number;
+  /** From 1, a few short commands, to 3. */
+  readonly difficulty: number;
+  readonly kinds: readonly TaskKind[];
 }
 
-function makeTask(task: Task, family: Family, seed: number, difficulty: number): TerminalTask {
-  const { id, type } = task;
-  const made = family(createRandom(mixSeed("terminal", seed, id, type, difficulty)), difficulty);
+/** The made-up tasks: of each kind in turn, one family after the other. */
+export function madeTasks({ seed, difficulty, kinds }: MadeTasksOptions): TaskSource {
+  const families = (split: keyof SplitFamilies) =>
+    kinds.map((kind) =>
+      Object.entries(KINDS[kind][split]).map(
+        ([name, make]) => [kind === "chain" ? name : `${kind}/${name}`, make] as const,
+      ),
+    );
+  const all = new Map<string, Family>();
+  const list = (split: keyof SplitFamilies) => {
+    const byKind = families(split);
+    for (const [name, make] of byKind.flat()) all.set(name, make);
+    return (): readonly Task[] =>
+      Array.from({ length: SIZES[split] }, (_, index) => {
+        const ofKind = byKind[index % byKind.length]!;
+        const [type] = ofKind[Math.floor(index / byKind.length) % ofKind.length]!;
+        return { id: `${split}/${index}`, split, type };
+      });
+  };
   return {
-    id,
-    family: type,
-    difficulty,
-    instruction: made.instruction,
-    files: Object.entries(made.before).map(([path, text]) => {
-      const mode = made.modes?.[path];
-      return { path: `${FOLDER}/${path}`, text, ...(mode !== undefined && { mode }) };
-    }),
-    folder: FOLDER,
-    test: scoringScript(made.before, made.after, made.conditions),
-    solution: made.solution,
+    lists: { train: list("train"), valid: list("valid"), test: list("test") },
+    load({ id, type }) {
+      const random = createRandom(mixSeed("terminal", seed, id, type, difficulty));
+      const made = all.get(type)!(random, difficulty);
+      const files = Object.entries(made.before).map(([path, content]) => [
+        `${FOLDER}/${path}`,
+        content,
+      ]);
+      return {
+        id,
+        family: type,
+        difficulty,
+        instruction: made.instruction,
+        files: Object.fromEntries(files),
+        folder: FOLDER,
+        test: scoringScript(made),
+        solution: made.solution,
+      };
+    },
   };
 }

@@ -1,15 +1,17 @@
 /** The words that made-up tasks name files and fill lines with; none is part of another. */
+import type { Random } from "@pawl/core/random.js";
+
 const list = (text: string): readonly string[] => text.trim().split(/\s+/);
 
 /** Names of files and folders. */
-export const NAMES = list(`
+const NAMES = list(`
   anchor basket bridge candle castle cellar coffee copper corner cotton dragon engine fabric falcon
   feather forest garden ginger harbor hammer island jacket kettle ladder lantern marble meadow
   mirror museum needle orchard oyster paddle parcel pepper pillow planet pocket rabbit saddle
 `);
 
 /** Words that lines begin with, and that are put into them. */
-export const WORDS = list(`
+const WORDS = list(`
   acorn badge beech bison brick cabin camel cedar chalk cider clove coral crane daisy delta dough
   ember fjord flute glove grape hazel heron honey ivory jelly koala lemon lilac linen lotus maple
   mango melon moose olive onion opera otter panda peach pearl plaza poppy quail raven robin satin
@@ -17,3 +19,41 @@ export const WORDS = list(`
 
 /** Words that several lines share. */
 export const TAGS = list("blue fresh green heavy large quiet");
+
+/** Names and words, each given once. */
+export interface Supplies {
+  name(): string;
+  word(): string;
+  names(count: number): readonly string[];
+  words(count: number): readonly string[];
+  /** From `low` to `high`; no number is given twice. */
+  number(low: number, high: number): number;
+}
+
+/** What a task names its things with. */
+export function supplies(random: Random): Supplies {
+  const names = random.shuffle([...NAMES]);
+  const words = random.shuffle([...WORDS]);
+  const numbers = new Set<number>();
+  const some = (one: () => string) => (count: number) => Array.from({ length: count }, one);
+  const name = (): string => names.pop()!;
+  const word = (): string => words.pop()!;
+  return {
+    name,
+    word,
+    names: some(name),
+    words: some(word),
+    number(low, high) {
+      for (;;) {
+        const number = low + random.int(high - low + 1);
+        if (numbers.has(number)) continue;
+        numbers.add(number);
+        return number;
+      }
+    },
+  };
+}
+
+/** A file's text of these lines. */
+export const textOf = (lines: readonly (string | number)[]): string =>
+  lines.map((line) => `${line}\n`).join("");
