@@ -40,9 +40,7 @@ const shoot = async (name, hash, ready, more = async () => undefined) => {
   await page.screenshot({ path: here(`images/ui-${name}.png`) });
 };
 await shoot("runs", "", "table.runs tbody tr");
-await shoot("run", `run/${run}`, "figure.chart", () =>
-  page.locator("h2", { hasText: "Curves" }).scrollIntoViewIfNeeded(),
-);
+await shoot("run", `run/${run}`, "figure.chart");
 await shoot("compare", `compare?runs=${runs}`, "figure.chart");
 await shoot("episodes", `run/${run}/episodes`, "table.episodes tbody tr");
 await shoot("episode", `run/${run}/episodes`, "table.episodes tbody tr", async () => {

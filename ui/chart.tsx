@@ -21,6 +21,8 @@ export interface Line {
   readonly runs?: number;
   /** Its colour, if not that of its place. */
   readonly colour?: number;
+  /** Stays in the background. */
+  readonly pale?: boolean;
 }
 
 export interface ChartProps {
@@ -31,6 +33,8 @@ export interface ChartProps {
   readonly lines: readonly Line[];
   readonly percent?: boolean | undefined;
   readonly dots?: boolean | undefined;
+  /** In pixels. */
+  readonly height?: number;
 }
 
 /** Lines are told apart by their dashes as well as by their colours. */
@@ -43,7 +47,7 @@ const variable = (name: string): string =>
 
 /** The chart with its title. */
 export function Chart(props: ChartProps): JSX.Element {
-  const { title, note, x, lines, percent = false } = props;
+  const { title, note, x, lines, percent = false, height = HEIGHT } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const [at, setAt] = useState<number | null>(null);
@@ -66,9 +70,7 @@ export function Chart(props: ChartProps): JSX.Element {
     const element = place.current!;
     const made = new uPlot(options(props, element.clientWidth, setAt), dataOf(props), element);
     plot.current = made;
-    const resized = new ResizeObserver(() =>
-      made.setSize({ width: element.clientWidth, height: HEIGHT }),
-    );
+    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
     resized.observe(element);
     return () => {
       resized.disconnect();
@@ -86,11 +88,10 @@ export function Chart(props: ChartProps): JSX.Element {
     event.preventDefault();
     const next = edge ?? Math.min(x.length - 1, Math.max(0, (at ?? x.length - 1) + step!));
     const left = plot.current!.valToPos(x[next]!, "x");
-    plot.current!.setCursor({ left, top: HEIGHT / 3 });
+    plot.current!.setCursor({ left, top: height / 3 });
     setAt(next);
   };
 
-  const shown = at ?? x.length - 1;
   return (
     <figure class="chart">
       <figcaption>
@@ -107,13 +108,13 @@ export function Chart(props: ChartProps): JSX.Element {
       />
       <div class="readout" aria-live="polite">
         <span class="quiet">
-          {props.xLabel} {x[shown] === undefined ? "–" : shortNumber(x[shown])}
+          {props.xLabel} {x.length === 0 ? "–" : shortNumber(x[at ?? x.length - 1]!)}
         </span>
         {lines.map((line, i) => (
           <span class="value">
             <Swatch index={line.colour ?? i} />
             {lines.length > 1 && <span class="name">{visible(line.label)}</span>}{" "}
-            <b>{read(line, shown, format)}</b>
+            <b>{read(line, at ?? lastPlace(line), format)}</b>
           </span>
         ))}
       </div>
@@ -129,6 +130,9 @@ export function Chart(props: ChartProps): JSX.Element {
 export function Swatch({ index }: { readonly index: number }): JSX.Element {
   return <span class={`swatch c${index % COLOURS} d${index % DASHES.length}`} aria-hidden="true" />;
 }
+
+/** Where a line has its last value: lines do not all end at the same x. */
+const lastPlace = ({ y }: Line): number => y.findLastIndex((value) => value !== null);
 
 function read(line: Line, at: number, format: (value: number) => string): string {
   const value = line.y[at];
@@ -236,7 +240,7 @@ function options(
   width: number,
   onCursor: (index: number | null) => void,
 ): uPlot.Options {
-  const { lines, percent = false, dots = false } = props;
+  const { lines, percent = false, dots = false, height = HEIGHT } = props;
   const ink = variable("--quiet");
   const grid = { stroke: variable("--grid"), width: 1 };
   const series: uPlot.Series[] = [{}];
@@ -253,12 +257,12 @@ function options(
       });
     series.push({
       label: line.label,
-      stroke: colour,
-      width: 1.8,
+      stroke: line.pale ? `color-mix(in srgb, ${colour} 45%, transparent)` : colour,
+      width: line.pale ? 1.2 : 1.8,
       dash: [...DASHES[index % DASHES.length]!],
       spanGaps: true,
       points: {
-        show: dots || line.y.filter((value) => value !== null).length < 2,
+        show: (dots && !line.pale) || line.y.filter((value) => value !== null).length < 2,
         size: 6,
         fill: colour,
       },
@@ -278,7 +282,7 @@ function options(
   const format = percent ? shortPercent : shortNumber;
   return {
     width: Math.max(width, 120),
-    height: HEIGHT,
+    height,
     series,
     bands,
     scales: {

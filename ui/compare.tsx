@@ -5,7 +5,7 @@ import type { MetricsTable, RunDetail, RunList, RunRow } from "@pawl/ui/server/a
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Swatch } from "./chart.js";
-import { Curves, metricsOf } from "./curves.js";
+import { Curves, metricsOf, SuccessChart } from "./curves.js";
 import { shortNumber } from "./format.js";
 import { Empty, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
@@ -78,6 +78,7 @@ export function Compare(): JSX.Element {
               </li>
             ))}
           </ul>
+          <SuccessChart groups={groups} axis={axis} />
           <Pairs groups={groups} />
           <section>
             <h2>Evaluations</h2>

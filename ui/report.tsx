@@ -3,7 +3,7 @@
 import type { ReportEpisode, ReportView, ThresholdView } from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
 import { Chart, Swatch } from "./chart.js";
-import { Curves } from "./curves.js";
+import { Curves, SuccessChart } from "./curves.js";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
 import { duration, shortNumber, shortPercent } from "./format.js";
@@ -36,7 +36,7 @@ function Report({ view }: { readonly view: ReportView }): JSX.Element {
     );
   return (
     <>
-      <Runs groups={groups} />
+      <SuccessChart groups={groups} />
       <section id="results">
         <h2>Results</h2>
         <EvaluationTable groups={groups} />
@@ -58,6 +58,10 @@ function Report({ view }: { readonly view: ReportView }): JSX.Element {
             <Settings settings={settings} recipe={recipe} />
           </>
         ))}
+      </section>
+      <section id="runs">
+        <h2>Runs</h2>
+        <Runs groups={groups} />
       </section>
       {view.plays && (
         <>

@@ -4,12 +4,12 @@ import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
 import type { MetricsTable, RunDetail, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Curves } from "./curves.js";
+import { Curves, SuccessChart } from "./curves.js";
 import { duration, moment, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
 import { State } from "./runs.js";
-import { AXES, type Axis, lastOf } from "./series.js";
+import { AXES, type Axis, firstOf, lastOf } from "./series.js";
 import { ask, listen } from "./server.js";
 import { Settings } from "./settings.js";
 import { EvaluationTable, TimeTable } from "./tables.js";
@@ -52,6 +52,8 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
       ))}
       {error !== null && <Problem>The run failed: {visible(error)}</Problem>}
       <Alarms alarms={alarms} />
+      <Summary row={now} table={table} settings={settings} />
+      {table !== undefined && <SuccessChart groups={groups} axis={axis} />}
       <Facts row={now} table={table} alarms={alarms.length} />
       <section>
         <h2>Commands</h2>
@@ -211,6 +213,32 @@ export function RunHeader({
   );
 }
 
+/** The run in a line: what was trained where, for how long, from where to where, and what is unusual. */
+function Summary(props: {
+  readonly row: RunRow;
+  readonly table: MetricsTable | undefined;
+  readonly settings: RunDetail["settings"];
+}): JSX.Element {
+  const { row, table, settings } = props;
+  const start =
+    row.successOf === null || table === undefined ? undefined : firstOf(table, row.successOf);
+  const changed = settings.filter(({ recipe }) => recipe !== undefined);
+  const split = row.successOf?.replace(/^eval\.|\.success$/g, "");
+  const parts = [
+    row.model,
+    row.env,
+    row.seconds === null ? undefined : duration(row.seconds),
+    row.success !== null &&
+      `${start === undefined ? "" : `${shortPercent(start)} → `}${shortPercent(row.success)}${row.interval === null ? "" : ` (${row.interval.map(shortPercent).join(" to ")})`}${split === undefined ? "" : ` on ${split}`}`,
+    ...changed.slice(0, MOST_CHANGES).map(({ path, value }) => `${path} ${value}`),
+    changed.length > MOST_CHANGES && `${changed.length - MOST_CHANGES} more settings differ`,
+  ];
+  return <p class="summary">{visible(parts.filter(Boolean).join(" · "))}</p>;
+}
+
+/** Settings named in the line. */
+const MOST_CHANGES = 3;
+
 function Facts({
   row,
   table,
@@ -229,12 +257,6 @@ function Facts({
       row.update === null
         ? undefined
         : `${row.update}${row.updates === null ? "" : ` of ${row.updates}`}`,
-    ],
-    [
-      "success",
-      row.success === null
-        ? undefined
-        : `${shortPercent(row.success)} (${[row.successOf, row.interval?.map(shortPercent).join(" to ")].filter(Boolean).join(", ")})`,
     ],
     ["time left", row.secondsLeft === null ? undefined : duration(row.secondsLeft)],
     [

@@ -1,8 +1,8 @@
 /** All runs below the folder, live. */
 
-import type { RunList, RunRow } from "@pawl/ui/server/api.js";
+import type { MetricsTable, RunList, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { count, duration, moment, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
@@ -26,13 +26,15 @@ export function Runs(): JSX.Element {
   }, []);
   const list = live ?? first.value;
   if (list === undefined) return <Waiting of={first} />;
-  const { text = "", state = "" } = query;
+  const { text = "", state = "", order = "" } = query;
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = list.runs.filter(
+  const matching = list.runs.filter(
     (run) =>
       (state === "" || run.state === state) &&
       words.every((word) => searched(run, tagsOf(tags, run.id)).includes(word)),
   );
+  const value = ORDERS[order]?.of;
+  const shown = value === undefined ? matching : matching.toSorted((a, b) => value(b) - value(a));
   const toggle = (id: string): void => {
     const next = new Set(chosen);
     if (!next.delete(id)) next.add(id);
@@ -82,6 +84,18 @@ export function Runs(): JSX.Element {
                 ))}
               </select>
             </label>
+            <label>
+              Order
+              <select
+                value={order}
+                onChange={(event) => setQuery({ order: event.currentTarget.value })}
+              >
+                <option value="">newest first</option>
+                {Object.entries(ORDERS).map(([name, { label }]) => (
+                  <option value={name}>{label}</option>
+                ))}
+              </select>
+            </label>
             <span class="quiet" role="status">
               {count(shown.length, "run")}
             </span>
@@ -108,11 +122,9 @@ export function Runs(): JSX.Element {
                   <th scope="col" class="number">
                     Success
                   </th>
+                  <th scope="col">Course</th>
                   <th scope="col">Progress</th>
-                  <th scope="col" class="number">
-                    Time left
-                  </th>
-                  <th scope="col">World</th>
+                  <th scope="col">World, model</th>
                   <th scope="col">Differs in</th>
                   <th scope="col">Tags</th>
                   <th scope="col">Started (UTC)</th>
@@ -136,6 +148,13 @@ export function Runs(): JSX.Element {
   );
 }
 
+/** Orders of the list; the largest value comes first. */
+const ORDERS: Readonly<Record<string, { readonly label: string; of(run: RunRow): number }>> = {
+  success: { label: "most successful", of: (run) => run.success ?? -1 },
+  long: { label: "longest", of: (run) => run.seconds ?? -1 },
+  oldest: { label: "oldest first", of: (run) => -Date.parse(run.createdAt) },
+};
+
 /** The list with the rows that have changed since. */
 function withRows(list: RunList, changed: readonly RunRow[]): RunList {
   const byId = new Map(changed.map((row) => [row.id, row]));
@@ -148,6 +167,7 @@ const searched = (run: RunRow, tags: readonly string[]): string =>
     run.kind,
     run.state,
     run.env,
+    run.model ?? "",
     `seed ${run.seed}`,
     ...Object.entries(run.differs).flat(),
     ...tags,
@@ -192,13 +212,18 @@ function Row(props: {
         )}
       </td>
       <td>
+        <Sparkline run={run} />
+      </td>
+      <td>
         {update === null ? (
-          "–"
+          duration(run.seconds)
         ) : (
           <>
             <div class="small">
               {update}
               {updates !== null && ` of ${updates}`}
+              {run.secondsLeft !== null && `, ${duration(run.secondsLeft)} left`}
+              {run.seconds !== null && `, ${duration(run.seconds)}`}
             </div>
             {updates !== null && (
               <progress max={updates} value={update} aria-label={`updates of ${name}`} />
@@ -206,8 +231,10 @@ function Row(props: {
           </>
         )}
       </td>
-      <td class="number">{duration(run.secondsLeft)}</td>
-      <td>{visible(run.env)}</td>
+      <td>
+        {visible(run.env)}
+        {run.model !== null && <div class="quiet small model">{visible(run.model)}</div>}
+      </td>
       <td class="small differs">
         {Object.entries(run.differs).map(([path, value]) => (
           <div>
@@ -220,6 +247,68 @@ function Row(props: {
       </td>
       <td class="small">{moment(run.createdAt)}</td>
     </tr>
+  );
+}
+
+/** Width and height of a sparkline. */
+const [WIDE, HIGH] = [96, 26];
+/** Metrics whose course may stand for a run's. */
+const COURSES = ["train.success", "wm.exactMatch", "rwml.reward"];
+
+/** How success went, without axes; read when the row comes into sight, and again while the run goes on. */
+function Sparkline({ run }: { readonly run: RunRow }): JSX.Element {
+  const place = useRef<HTMLSpanElement>(null);
+  const [seen, setSeen] = useState(false);
+  const [values, setValues] = useState<readonly number[]>([]);
+  useEffect(() => {
+    const watcher = new IntersectionObserver((entries) => {
+      if (entries.some(({ isIntersecting }) => isIntersecting)) setSeen(true);
+    });
+    watcher.observe(place.current!);
+    return () => watcher.disconnect();
+  }, []);
+  useEffect(() => {
+    if (!seen || run.update === null) return;
+    let late = false;
+    ask<MetricsTable>("metrics", { run: run.id, names: COURSES.join(",") }).then(
+      ({ columns }) => {
+        const name = COURSES.find((metric) => columns[metric] !== undefined);
+        const all = (columns[name ?? ""] ?? []).filter((value) => value !== null);
+        if (!late) setValues(all);
+      },
+      // The row says what is wrong with the run.
+      () => undefined,
+    );
+    return () => {
+      late = true;
+    };
+  }, [seen, run.id, run.update]);
+  // At most a point for every other pixel, each the mean of as many updates.
+  const every = Math.max(1, Math.ceil(values.length / (WIDE / 2)));
+  const points = Array.from({ length: Math.ceil(values.length / every) }, (_, i) => {
+    const part = values.slice(i * every, (i + 1) * every);
+    return part.reduce((sum, value) => sum + value, 0) / part.length;
+  });
+  const line = points
+    .map((value, i) => {
+      const x = (WIDE * i) / Math.max(1, points.length - 1);
+      return `${x.toFixed(1)},${(HIGH - 2 - (HIGH - 4) * Math.min(1, Math.max(0, value))).toFixed(1)}`;
+    })
+    .join(" ");
+  return (
+    <span ref={place} class="sparkline">
+      {points.length > 1 && (
+        <svg
+          viewBox={`0 0 ${WIDE} ${HIGH}`}
+          width={WIDE}
+          height={HIGH}
+          role="img"
+          aria-label={`from ${shortPercent(points[0]!)} to ${shortPercent(points.at(-1)!)} in training`}
+        >
+          <polyline points={line} />
+        </svg>
+      )}
+    </span>
   );
 }
 

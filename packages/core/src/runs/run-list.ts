@@ -87,7 +87,7 @@ export function listRuns(parent: string, onProblem: (message: string) => void): 
 }
 
 /** From start to end, without the time between its resumes. */
-export function secondsOf({ manifest }: RecordedRun): number | undefined {
+export function secondsOf({ manifest }: Pick<RecordedRun, "manifest">): number | undefined {
   const { createdAt, finishedAt, resumes = [] } = manifest;
   if (finishedAt === undefined) return undefined;
   const starts = [createdAt, ...resumes.map(({ at }) => at)];

@@ -36,8 +36,8 @@ export function curveSections(metrics: readonly string[]): readonly CurveSection
   );
 }
 
-/** Shown as tables, or parts of what is shown. */
-const OTHERS_SHOWN = /^(update|seconds\..*|eval\..*|train\.success\..*)$/;
+/** Shown as tables, in the chart of success, or parts of what is shown. */
+const OTHERS_SHOWN = /^(update|seconds\..*|eval\..*|train\.success(\..*)?)$/;
 
 /** The splits that were evaluated. */
 export function splitsOf(metrics: readonly string[]): readonly string[] {
@@ -46,33 +46,18 @@ export function splitsOf(metrics: readonly string[]): readonly string[] {
 }
 
 function evaluationCurves(metrics: readonly string[]): readonly Curve[] {
-  return splitsOf(metrics).flatMap((split) => [
-    {
-      metric: `eval.${split}.success`,
-      title: `Success on ${split}`,
-      note: "share of tasks solved, each tried once",
-      percent: true,
-      dots: true,
-    },
-    {
-      metric: `eval.${split}.score`,
-      title: `Score on ${split}`,
-      note: "mean score of the episodes",
-      dots: true,
-    },
-  ]);
+  return splitsOf(metrics).map((split) => ({
+    metric: `eval.${split}.score`,
+    title: `Score on ${split}`,
+    note: "mean score of the episodes",
+    dots: true,
+  }));
 }
 
 const FIXED: readonly CurveSection[] = [
   {
     heading: "Training episodes",
     curves: [
-      {
-        metric: "train.success",
-        title: "Success while training",
-        note: "share of episodes solved",
-        percent: true,
-      },
       { metric: "train.return", title: "Return", note: "mean sum of rewards, without penalties" },
       { metric: "train.steps", title: "Episode length", note: "mean steps" },
       { metric: "train.responseTokens", title: "Response length", note: "mean tokens per action" },

@@ -65,13 +65,19 @@ describe("groups of runs", () => {
   });
 });
 
-it("puts curves under headings; unknown metrics come last, parts of tables not at all", () => {
-  const names = ["zebra", "seconds.learn", "train.success.pick", "train.success", "eval.b.success"];
+it("puts curves under headings; unknown metrics come last, success and parts of tables not at all", () => {
+  const names = [
+    "zebra",
+    "seconds.learn",
+    "train.success.pick",
+    "train.success",
+    "eval.b.success",
+    "eval.b.score",
+  ];
   expect(
     curveSections(names).map(({ heading, curves }) => [heading, curves.map((c) => c.metric)]),
   ).toEqual([
-    ["Evaluation", ["eval.b.success"]],
-    ["Training episodes", ["train.success"]],
+    ["Evaluation", ["eval.b.score"]],
     ["Phases", ["seconds.learn"]],
     ["Other metrics", ["zebra"]],
   ]);

@@ -31,6 +31,10 @@ export interface RunRow {
   /** Its 95 % interval. */
   readonly interval: readonly [low: number, high: number] | null;
   readonly secondsLeft: number | null;
+  /** How long it took, once it has ended. */
+  readonly seconds: number | null;
+  /** The model that it started from, without its folder. */
+  readonly model: string | null;
   /** The settings in which it differs from runs of its kind. */
   readonly differs: Readonly<Record<string, string>>;
   /** Runs with the same key differ only by their seed. */

@@ -4,7 +4,12 @@ import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { hasManifest, type Manifest, readManifest } from "@pawl/core/runs/manifest.js";
 import { type MetricsLine, sumsPath } from "@pawl/core/runs/metrics-file.js";
-import { type Headline, headlineAfter, summaryHeadline } from "@pawl/core/runs/run-list.js";
+import {
+  type Headline,
+  headlineAfter,
+  secondsOf,
+  summaryHeadline,
+} from "@pawl/core/runs/run-list.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { metricsPath } from "@pawl/core/runs/small-file.js";
 import { flatten } from "../report/run-groups.js";
@@ -304,6 +309,8 @@ function rowOf(
     successOf: headline?.of ?? null,
     interval: headline?.interval ?? null,
     secondsLeft: state === "running" ? secondsLeft(tail, updates) : null,
+    seconds: secondsOf({ manifest }) ?? null,
+    model: modelOf(manifest),
     differs: Object.fromEntries(differsIn(settings, differing)),
     groupKey,
   };
@@ -325,6 +332,14 @@ function stateOf(folder: string, { status }: Manifest): RunState {
   } catch {
     return "killed";
   }
+}
+
+/** The start model's name, also of a file or folder elsewhere. */
+function modelOf({ config: { model } }: Manifest): string | null {
+  const start = typeof model === "string" ? model : (model as { start?: unknown } | null)?.start;
+  return typeof start === "string"
+    ? (start.split(/[/\\]/).findLast((part) => part !== "") ?? null)
+    : null;
 }
 
 function envOf({ config: { env, data } }: Manifest): string {
