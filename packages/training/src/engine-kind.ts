@@ -81,6 +81,8 @@ export interface EngineKind {
   readonly help: string;
   /** Whether it is a server, which may have its own model and keeps checkpoints where it runs. */
   readonly isRemote: boolean;
+  /** Why no model can be opened there only to be measured; undefined if one can. */
+  notMeasured?(options: EngineOptions): Promise<string | undefined>;
   /** Starts it with this model; rejects what it cannot do. */
   open(options: EngineOptions, model: EngineModel, more: OpenEngineOptions): Promise<Engine>;
 }

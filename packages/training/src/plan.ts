@@ -3,7 +3,6 @@
  * second of the engine's work.
  */
 
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { Environment } from "@pawl/core/envs/env.js";
@@ -18,6 +17,7 @@ import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
 import { imitationSequences } from "@pawl/core/train/sft.js";
 import type { MergedSequence } from "@pawl/core/update/merge.js";
 import { isPreset, presetConfig } from "@pawl/engine-cpu/init.js";
+import { isFetched, isHere } from "@pawl/models/fetch-model.js";
 import { leastMemory, memoryHere, memoryNeeds } from "@pawl/models/model-memory.js";
 import { parseModelConfig } from "@pawl/models/weights/config-json.js";
 import { LORA_TARGETS, trainedSpecs } from "@pawl/models/weights/lora.js";
@@ -25,7 +25,7 @@ import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { contradictions } from "./checks.js";
 import type { TrainConfig } from "./config.js";
-import { isRemote } from "./engines.js";
+import { isRemote, notMeasured } from "./engines.js";
 import { type ModelStart, openModel, startOf } from "./open-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
@@ -244,7 +244,10 @@ async function measure(
   { rows, seconds }: Measuring,
 ) {
   const cut = <T extends ArrayLike<number>>(values: T) =>
-    Array.from(values).slice(0, MEASURED_TOKENS);
+    Array.from(values).slice(
+      0,
+      Math.min(MEASURED_TOKENS, engine.capabilities.maxContext - WRITTEN),
+    );
   const ids = cut(sequence.ids);
   const targets = ids.map((_, i) => (i > 0 ? 1 : 0));
   const sample = { ids, targets, inputs: { weight: targets.map((one) => one / ids.length) } };
@@ -289,17 +292,23 @@ export interface RunPlan {
 }
 
 /**
- * What a run would take: measured with its model, which is opened for that. Without a server, and without
- * what would have to be fetched or started first.
+ * What a run would take: measured with its model, which is opened for that, here or on a server of ours.
+ * Nothing is fetched.
  */
 export async function planRun(config: TrainConfig): Promise<RunPlan> {
   const { start: name } = config.model;
   const told = "the first lines of the run say it";
-  if (isRemote(config.engine))
-    return { time: { unknown: `an engine server is measured by the run itself; ${told}` } };
-  if (!isPreset(name) && !existsSync(name))
-    return { time: { unknown: `${name} is fetched by the run; ${told}` } };
-  const start = await startOf(config);
+  const isServed = name === "served" && isRemote(config.engine);
+  if (isServed)
+    return { time: { unknown: `the model's tokenizer is on the engine server; ${told}` } };
+  if (!isPreset(name) && isFetched(name) && !(await isHere(name)))
+    return {
+      time: {
+        unknown: `${name} is not here yet; fetch it first (pawl model pull ${name}), or ${told}`,
+      },
+    };
+  const offline = { ...process.env, HF_HUB_OFFLINE: "1" };
+  const start = await startOf(config, { environment: offline });
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
@@ -313,6 +322,8 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
     if (!hasTimePlan(config, environment)) return { ...plan, time: { unknown: NO_EPISODE } };
     if ("preset" in start && environment.madeUp !== true)
       return { time: { unknown: `the world's text is not read beforehand; ${told}` } };
+    const why = await notMeasured(config.engine);
+    if (why !== undefined) return { ...plan, time: { unknown: why } };
     const words = promptStyle(environment.prompt, config.prompt);
     const { engine, tokenizer } = await openModel({
       start,

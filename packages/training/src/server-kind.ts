@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
+import { EngineError } from "@pawl/core/engine/engine.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
-import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import { connectRemoteEngine, isOwnServer } from "@pawl/engine-remote/remote/remote-engine.js";
 import { z } from "zod";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";
 
@@ -23,6 +24,17 @@ export const serverKind: EngineKind = {
   address: z.url({ protocol: /^https?$/ }),
   help: "the URL of an engine server",
   isRemote: true,
+  async notMeasured({ address }) {
+    try {
+      // With others, each model that is made may cost something.
+      return (await isOwnServer({ url: address, connectMs: 1000 }))
+        ? undefined
+        : `the engine server at ${address} cannot take back a trial of learning`;
+    } catch (error) {
+      if (error instanceof EngineError) return error.message;
+      throw error;
+    }
+  },
   async open(options, model, { seed = 0, valueHead = false, onNotice }) {
     const { address, loraRank, copy } = options;
     refuseEmbeddedOnly(options);

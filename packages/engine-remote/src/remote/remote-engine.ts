@@ -8,20 +8,28 @@ import { z } from "zod";
 import { forward, forwardBackward } from "./learning.js";
 import { createPawlModel } from "./pawl-model.js";
 import type { RemoteModel, RemoteOptions } from "./remote-model.js";
-import { openSession, parse, type Result, type Session } from "./server.js";
+import { askServer, openSession, parse, type Result, type Session } from "./server.js";
 import { createTinkerModel } from "./tinker-model.js";
-import { createTransport } from "./transport.js";
+import { createTransport, type Transport } from "./transport.js";
 
 const DEFAULT_ADAM = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as const;
 /** The variables that may hold the key of an engine server. */
 export const KEY_VARIABLES = ["PAWL_API_KEY", "TINKER_API_KEY"];
 
-/** Connects to a server, checks what it supports, and creates a model there. */
-export async function connectRemoteEngine(options: RemoteOptions): Promise<Engine> {
-  const transport = createTransport({
+const transportTo = (options: RemoteOptions): Transport =>
+  createTransport({
     ...options,
     key: keyFrom(options.environment ?? process.env, KEY_VARIABLES),
   });
+
+/** Whether a server is one of ours, which makes a model and removes it without a trace. */
+export async function isOwnServer(options: RemoteOptions): Promise<boolean> {
+  return (await askServer(transportTo(options), options)).pawl !== undefined;
+}
+
+/** Connects to a server, checks what it supports, and creates a model there. */
+export async function connectRemoteEngine(options: RemoteOptions): Promise<Engine> {
+  const transport = transportTo(options);
   const session = await openSession(transport, options);
   try {
     const { pawl } = session.server;

@@ -64,14 +64,21 @@ const POLL_MS = 330_000;
 /** A wrong address should fail at once; a server that is just starting gets a moment. */
 const CONNECT_MS = 10_000;
 
+/** Asks the server what it supports. */
+export async function askServer(
+  transport: Transport,
+  { connectMs: giveUpAfterMs = CONNECT_MS }: { readonly connectMs?: number },
+): Promise<ServerCapabilities> {
+  const { body } = await transport.get("get_server_capabilities", { giveUpAfterMs });
+  return parse(serverCapabilities, body, "get_server_capabilities");
+}
+
 /** Asks the server what it supports and opens a session. */
 export async function openSession(
   transport: Transport,
   options: { readonly heartbeatMs?: number; readonly connectMs?: number } = {},
 ): Promise<Session> {
-  const giveUpAfterMs = options.connectMs ?? CONNECT_MS;
-  const { body } = await transport.get("get_server_capabilities", { giveUpAfterMs });
-  const server = parse(serverCapabilities, body, "get_server_capabilities");
+  const server = await askServer(transport, options);
   const opened = await transport.post("create_session", {
     tags: ["pawl"],
     sdk_version: packageVersion(),

