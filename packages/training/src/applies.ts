@@ -11,7 +11,7 @@ import {
 import { valueAt } from "@pawl/core/config/settings-tree.js";
 import { isRemote } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
-import { CLIP, policyLossesBySetting } from "@pawl/core/objectives/policy-losses.js";
+import { policyLossesBySetting } from "@pawl/core/objectives/policy-losses.js";
 import { worldLossesBySetting } from "@pawl/core/objectives/world-losses.js";
 import { hasOwnCritic } from "@pawl/core/train/critic.js";
 import { mayBeStale } from "@pawl/core/train/staleness.js";
@@ -123,17 +123,11 @@ export function settingConditions(): readonly Applies<Conditional>[] {
         engine?.sampler !== undefined ||
         (rollout !== undefined && mayBeStale({ overlap, rollout })),
     },
-    {
-      settings: ["objective.clipLow", "objective.clipHigh", "objective.dualClip"],
-      by: ["objective.loss"],
-      needs: `objective.loss ${CLIP}`,
-      holds: ({ objective }) => objective?.loss === CLIP,
-    },
     ...[...policyLossesBySetting()].map(([name, losses]) => ({
       settings: [`objective.${name}`],
       by: ["objective.loss"],
       needs: `objective.loss ${losses.join(" or ")}`,
-      holds: ({ objective }: Conditional) => losses.includes(objective?.loss ?? CLIP),
+      holds: ({ objective }: Conditional) => losses.includes(objective?.loss ?? ""),
     })),
     ...PAW,
     ...[...worldLossesBySetting()].map(([name, losses]) => ({

@@ -51,7 +51,8 @@ function groupAdvantages(
 ): ((group: Group) => readonly number[]) | undefined {
   switch (options.name) {
     case "grpo":
-      return (group) => normalised(stepsOf(group, options), options.per, true);
+      return (group) =>
+        normalised(stepsOf(group, options), options.per, options.norm === "mean-std");
     case "rloo":
       return (group) => leaveOneOut(stepsOf(group, options), options.per);
     case "gigpo":

@@ -74,6 +74,7 @@ const advantages = fc.constantFrom(
   { name: "grpo" },
   { name: "grpo", per: "episode", penaltyPlace: "after" },
   { name: "grpo", penaltyOn: "malformed" },
+  { name: "grpo", norm: "mean" },
   { name: "rloo" },
   { name: "rloo", per: "step" },
   { name: "gigpo" },
@@ -92,7 +93,7 @@ describe("a recount", () => {
         updates,
         advantages,
         paws,
-        fc.constantFrom("token-mean", "group-mean"),
+        fc.constantFrom("token-mean", "response-mean", "group-mean"),
         fc.constantFrom(6, 100),
         (groups, advantage, given, aggregation, maxTokens) => {
           const paw = pawOptions().parse(given);

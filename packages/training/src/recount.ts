@@ -211,8 +211,8 @@ function policyLoss(
   { config: { objective, minibatch }, advantages }: RecountOptions,
 ): MetricsLine {
   if (advantages === undefined || rows.length === 0) return {};
-  // A plugin's loss is another function of the advantages.
-  if (objective.loss !== "clip") return {};
+  // CISPO multiplies with log p, and a plugin's loss is another function of the advantages.
+  if (objective.loss !== "clip" && objective.loss !== "gspo") return {};
   if (Math.round(rows.length / minibatch) > 1) return {};
   const tokens = sum(rows.map(({ start, end }) => end - start));
   const units = [...new Set(rows.map(({ unit }) => unit))];
@@ -225,9 +225,12 @@ function policyLoss(
   const losses = rows.map(({ group, attempt, step, unit, start, end }) => {
     const advantage = advantages.advantages[group]![attempt]![step]!;
     const total = typeof advantage === "number" ? (end - start) * advantage : sum(advantage);
-    const share =
-      objective.aggregation === "token-mean" ? tokens : units.length * episodesIn.get(unit)!;
-    return -total / share;
+    const shares = {
+      "token-mean": tokens,
+      "response-mean": rows.length * (end - start),
+      "group-mean": units.length * episodesIn.get(unit)!,
+    };
+    return -total / shares[objective.aggregation];
   });
   return { "policy.loss": sum(losses) };
 }

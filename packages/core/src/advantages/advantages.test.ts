@@ -64,6 +64,7 @@ describe("advantageOptions", () => {
     expect(advantageOptions().parse(undefined)).toEqual({
       name: "grpo",
       per: "step",
+      norm: "mean-std",
       penalty: 0.1,
       penaltyPlace: "inside",
       penaltyOn: "invalid",

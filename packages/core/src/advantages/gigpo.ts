@@ -18,6 +18,7 @@ import { alongTime, penalties, subtractInside } from "./scores.js";
 import {
   type Normalisation,
   normaliser,
+  normSetting,
   perSetting,
   type StatisticsUnit,
   type StepTable,
@@ -122,10 +123,7 @@ export const gigpoEstimator = groupEstimator(
     ...commonSettings,
     gamma: z.number().min(0).max(1).default(0.95).describe(GAMMA_HELP),
     stepWeight: z.number().min(0).default(1).describe("ω: weight of the step-level advantage"),
-    norm: z
-      .enum(["mean-std", "mean"])
-      .default("mean-std")
-      .describe("divide by the standard deviation, or only subtract the mean"),
+    norm: normSetting,
     similarity: z
       .number()
       .gt(0)

@@ -3,7 +3,7 @@
  * the episode-level term of GiGPO, arXiv 2505.10978, GiGPO eq. 3).
  *
  *   A_i = (s_i − mean(s)) / (std(s) + 1e-6)        `mean-std`, std with denominator n − 1
- *   A_i =  s_i − mean(s)                           `mean`
+ *   A_i =  s_i − mean(s)                           `mean`, as in Dr. GRPO (arXiv 2503.20783)
  *
  * A group with one value has nothing to compare with: A = s.
  */
@@ -13,6 +13,7 @@ import {
   mapSteps,
   type Normalisation,
   normaliser,
+  normSetting,
   perSetting,
   type StatisticsUnit,
   type StepTable,
@@ -33,7 +34,8 @@ export const grpoEstimator = groupEstimator(
   z.strictObject({
     name: z.literal("grpo").describe("advantage estimator"),
     per: perSetting,
+    norm: normSetting,
     ...commonSettings,
   }),
-  (scores, { per }) => grpo(scores, per),
+  (scores, { per, norm }) => grpo(scores, per, norm),
 );

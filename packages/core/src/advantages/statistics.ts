@@ -21,6 +21,12 @@ export const perSetting = z
 /** What a normalised value is divided by: the group's standard deviation, or nothing. */
 export type Normalisation = "mean-std" | "mean";
 
+/** The setting for it. */
+export const normSetting = z
+  .enum(["mean-std", "mean"])
+  .default("mean-std")
+  .describe("divide by the standard deviation, or only subtract the mean");
+
 /** Keeps the division finite if all values are equal; from the reference implementation. */
 const EPSILON = 1e-6;
 

@@ -5,6 +5,7 @@
  * |--------------------|--------------|-----------------------------------------------------------|
  * | `advantage`        | actions      | how much better the action was than expected              |
  * | `oldLogprob`       | actions      | log-probability under the policy that acted               |
+ * | `responseLogRatio` | actions      | mean of log p − old log p over the token's whole response |
  * | `samplerLogprob`   | actions      | the same, computed by a separate sampler, if there is one |
  * | `referenceLogprob` | actions      | log-probability under the frozen reference, for KL        |
  * | `oldValue`         | actions      | the critic's value before the update, for PPO             |
@@ -22,6 +23,7 @@ import { type Expr, input, mul, type Operand, select } from "./expression.js";
 
 export const advantage = input("advantage");
 export const oldLogprob = input("oldLogprob");
+export const responseLogRatio = input("responseLogRatio");
 export const samplerLogprob = input("samplerLogprob");
 export const referenceLogprob = input("referenceLogprob");
 export const oldValue = input("oldValue");

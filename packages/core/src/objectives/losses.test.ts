@@ -5,12 +5,14 @@
 import { gradientShare } from "@pawl/studies/gradient-shares.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { cispo } from "./cispo.js";
 import { expressionsOf, type Objective, type Quantity, sumObjectives } from "./expression.js";
 import { derivative } from "./expression-derivative.js";
 import { evaluate, evaluateObjective } from "./expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "./expression-interpret.js";
+import { gspo } from "./gspo.js";
 import { meanMetrics } from "./inputs.js";
-import { entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
+import { clip, entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
 import { type WorldOptions, worldObjective } from "./world-losses.js";
 
 type Inputs = Readonly<Record<string, number>>;
@@ -44,7 +46,7 @@ function expectDifferences(objective: Objective, by: Quantity, at: Quantities, i
 }
 
 describe("policyObjective", () => {
-  const objective = policyObjective({ clipLow: 0.2, clipHigh: 0.3, dualClip: 3 });
+  const objective = policyObjective(clip.token({ clipLow: 0.2, clipHigh: 0.3, dualClip: 3 }));
 
   it("is −A·ratio with slope −A·ratio, until it is clipped", () => {
     fc.assert(
@@ -101,8 +103,8 @@ describe("policyObjective", () => {
   });
 
   it("weights a separate sampler's tokens by the truncated probability ratio, in loss and slope", () => {
-    const clip = { clipLow: 0.2, clipHigh: 0.3, dualClip: 3 };
-    const corrected = policyObjective(clip, { importanceCap: 2 });
+    const token = clip.token({ clipLow: 0.2, clipHigh: 0.3, dualClip: 3 });
+    const corrected = policyObjective(token, { importanceCap: 2 });
     fc.assert(
       fc.property(anyLogprob, anyLogprob, anyLogprob, anyAdvantage, (l, old, sampler, a) => {
         const inputs = {
@@ -304,9 +306,45 @@ describe("worldObjective", () => {
   });
 });
 
+describe("other policy losses", () => {
+  it("CISPO: every token has a gradient, of a weight that is bounded above", () => {
+    const objective = policyObjective(cispo.token({ clipHigh: 0.3 }));
+    fc.assert(
+      fc.property(anyLogprob, anyLogprob, anyAdvantage, anyWeight, (l, old, a, w) => {
+        const inputs = { oldLogprob: old, advantage: a, policyWeight: w };
+        const slope = -a * w * Math.min(Math.exp(l - old), 1.3);
+        expectClose(slopeOf(objective, "logprob", { logprob: l }, inputs), slope);
+        expectClose(lossOf(objective, { logprob: l }, inputs), slope * l);
+      }),
+    );
+  });
+
+  it("GSPO: a token's slope is that of its response's ratio", () => {
+    const options = { responseClipLow: 0.01, responseClipHigh: 0.02 };
+    const objective = policyObjective(gspo.token(options));
+    const anyRatio = fc.double({ min: -0.04, max: 0.04, noNaN: true });
+    fc.assert(
+      fc.property(anyLogprob, anyRatio, anyAdvantage, anyWeight, (l, moved, a, w) => {
+        const own = { oldLogprob: l - 3, responseLogRatio: moved };
+        const inputs = { ...own, advantage: a, policyWeight: w };
+        const s = Math.exp(moved);
+        const isClipped = (a > 0 && s > 1.02) || (a < 0 && s < 0.99);
+        expectClose(
+          slopeOf(objective, "logprob", { logprob: l }, inputs),
+          isClipped ? 0 : -a * s * w,
+        );
+        expectClose(
+          lossOf(objective, { logprob: l }, inputs),
+          -w * Math.min(a * s, a * Math.min(Math.max(s, 0.99), 1.02)),
+        );
+      }),
+    );
+  });
+});
+
 describe("all together", () => {
   const all = sumObjectives(
-    policyObjective({ clipLow: 0.2, clipHigh: 0.2, dualClip: 3 }),
+    policyObjective(clip.token({ clipLow: 0.2, clipHigh: 0.2, dualClip: 3 })),
     klObjective(0.01),
     entropyObjective(0.001),
     valueObjective({ valueClip: 0.5, valueCoefficient: 1 }),

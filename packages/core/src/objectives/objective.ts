@@ -9,7 +9,6 @@ import { checkLoss } from "./loss-plugin.js";
 import { type PawSettings, pawOptions } from "./paw-options.js";
 import { entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
 import {
-  CLIP,
   type PolicyLoss,
   policyLossNames,
   policyLossSettings,
@@ -26,25 +25,9 @@ export const objectiveOptions = schemaOfParts("policyLosses", () =>
     .strictObject({
       loss: z
         .enum(policyLossNames())
-        .default(CLIP)
+        .default("clip")
         .describe(`policy loss: ${policyLossTitles().join(", ")}`),
       ...policyLossSettings(),
-      clipLow: z
-        .number()
-        .min(0)
-        .max(1)
-        .default(0.2)
-        .describe("ε_low: lower clip range of the probability ratio"),
-      clipHigh: z
-        .number()
-        .min(0)
-        .default(0.2)
-        .describe("ε_high: upper clip range of the probability ratio"),
-      dualClip: z
-        .number()
-        .gt(1)
-        .default(3)
-        .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
       importanceCap: z
         .number()
         .gt(0)
@@ -61,10 +44,10 @@ export const objectiveOptions = schemaOfParts("policyLosses", () =>
           "coefficient of the value loss; keep it small if the critic shares the policy's weights",
         ),
       aggregation: z
-        .enum(["token-mean", "group-mean"])
+        .enum(["token-mean", "response-mean", "group-mean"])
         .default("token-mean")
         .describe(
-          "mean of the policy loss: over action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
+          "mean of the policy loss: over action tokens, as in verl-agent; over responses, then tokens (GRPO, GSPO); or over groups, then episodes (PaW eq. 1, 11; Dr. GRPO)",
         ),
     })
     .prefault({}),
@@ -101,7 +84,7 @@ export function updateObjective(
   const paw = pawOptions().parse(pawSettings);
   const { loss } = paw;
   return sumObjectives(
-    policyObjective(options, sampler ? options : undefined, policyTokenLoss(options)),
+    policyObjective(policyTokenLoss(options), sampler ? options : undefined),
     ...(options.kl > 0 ? [klObjective(options.kl)] : []),
     ...(options.entropy > 0 ? [entropyObjective(options.entropy)] : []),
     ...(critic ? [valueObjective(options)] : []),

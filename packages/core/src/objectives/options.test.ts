@@ -14,6 +14,8 @@ describe("settings of objectives", () => {
       clipLow: 0.2,
       clipHigh: 0.2,
       dualClip: 3,
+      responseClipLow: 3e-4,
+      responseClipHigh: 4e-4,
       importanceCap: 2,
       kl: 0.01,
       entropy: 0.001,

@@ -15,6 +15,7 @@
  *
  *   weight = min(exp(old log p − sampler's log p), cap)
  */
+import { z } from "zod";
 import {
   add,
   clamp,
@@ -43,6 +44,7 @@ import {
   targetReturn,
   weighted,
 } from "./inputs.js";
+import type { LossOptions, LossSettings } from "./world-loss.js";
 
 // A KL penalty towards the reference policy: the k3 estimator of KL(policy ‖ reference) (Schulman
 // 2020, "Approximating KL divergence"), clamped twice as in the reference implementation (verl).
@@ -68,15 +70,40 @@ export function klObjective(beta: number): Objective {
   };
 }
 
-/** How far one update may move the policy. */
-export interface ClipOptions {
-  /** The ratio is clipped below at 1 − clipLow … */
-  readonly clipLow: number;
-  /** … and above at 1 + clipHigh. */
-  readonly clipHigh: number;
-  /** A bad action's loss is at most this many times its advantage. */
-  readonly dualClip: number;
+/** A loss of one action token, unweighted. */
+export interface TokenLoss {
+  readonly loss: Expr;
+  /** What else to report of it: numbers whose mean over tokens is taken. */
+  readonly metrics: Readonly<Record<string, Expr>>;
 }
+
+/** A policy loss of this package. */
+export interface OwnPolicyLoss<S extends LossSettings> {
+  /** Its name in help. */
+  readonly title: string;
+  readonly settings: S;
+  token(options: LossOptions<S>): TokenLoss;
+}
+
+/** How far one update may move the policy. */
+export const clipSettings = {
+  clipLow: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe("ε_low: lower clip range of the probability ratio"),
+  clipHigh: z
+    .number()
+    .min(0)
+    .default(0.2)
+    .describe("ε_high: upper clip range of the probability ratio"),
+  dualClip: z
+    .number()
+    .gt(1)
+    .default(3)
+    .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
+};
 
 /** How far to trust a separate sampler's tokens. */
 export interface ImportanceOptions {
@@ -84,40 +111,53 @@ export interface ImportanceOptions {
   readonly importanceCap: number;
 }
 
-/** Beyond this the ratio is clipped anyway; the bound only prevents overflow. */
-const LARGEST_LOG_RATIO = 20;
+/** Beyond this a ratio is clipped anyway; the bound only prevents overflow. */
+export const boundedRatio = (logRatio: Expr): Expr => exp(clamp(logRatio, -20, 20));
 
-/**
- * The clipped policy gradient over action tokens; with `importance`, over a separate sampler's.
- * `other` is another token loss in its place.
- */
-export function policyObjective(
-  { clipLow, clipHigh, dualClip }: ClipOptions,
-  importance?: ImportanceOptions,
-  other?: Expr,
-): Objective {
-  const difference = clamp(sub(logprob, oldLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
-  const ratio = exp(difference);
+/** The probability of an action token, divided by what it was when it was sampled. */
+export const tokenRatio = boundedRatio(sub(logprob, oldLogprob));
+
+/** What a ratio is worth if it may leave 1 − low … 1 + high only where that lowers the objective. */
+export function pessimisticLoss(ratio: Expr, low: number, high: number) {
   const plain = neg(mul(advantage, ratio));
-  const clipped = neg(mul(advantage, clamp(ratio, 1 - clipLow, 1 + clipHigh)));
-  const pessimistic = max(plain, clipped);
+  const clipped = neg(mul(advantage, clamp(ratio, 1 - low, 1 + high)));
+  return { loss: max(plain, clipped), isClipped: less(plain, clipped) };
+}
+
+/** The clipped policy gradient of one action token. */
+function clippedLoss({ clipLow, clipHigh, dualClip }: LossOptions<typeof clipSettings>): TokenLoss {
+  const { loss, isClipped } = pessimisticLoss(tokenRatio, clipLow, clipHigh);
   const ceiling = neg(mul(advantage, dualClip));
   const isBad = less(advantage, 0);
-  const own = other ?? select(isBad, min(pessimistic, ceiling), pessimistic);
-  const correction = importance && correct(own, importance.importanceCap);
-  const loss = weighted(policyWeight, correction?.loss ?? own);
+  return {
+    loss: select(isBad, min(loss, ceiling), loss),
+    metrics: {
+      "policy.clipped": isClipped,
+      "policy.dualClipped": mul(isBad, less(ceiling, loss)),
+    },
+  };
+}
+
+export const clip: OwnPolicyLoss<typeof clipSettings> = {
+  title: "the clipped policy gradient",
+  settings: clipSettings,
+  token: clippedLoss,
+};
+
+/** A policy loss over action tokens; with `importance`, over a separate sampler's. */
+export function policyObjective(token: TokenLoss, importance?: ImportanceOptions): Objective {
+  const correction = importance && correct(token.loss, importance.importanceCap);
+  const loss = weighted(policyWeight, correction?.loss ?? token.loss);
+  const own = Object.entries(token.metrics);
   return {
     loss,
     metrics: {
       "policy.loss": loss,
       "policy.tokens": counted(policyWeight, 1),
-      "policy.ratio": counted(policyWeight, ratio),
-      ...(other === undefined && {
-        "policy.clipped": counted(policyWeight, less(plain, clipped)),
-        "policy.dualClipped": counted(policyWeight, mul(isBad, less(ceiling, pessimistic))),
-      }),
+      "policy.ratio": counted(policyWeight, tokenRatio),
+      ...Object.fromEntries(own.map(([name, x]) => [name, counted(policyWeight, x)])),
       // Mean of old − new log-probability: how far the policy has moved in this update.
-      "policy.moved": counted(policyWeight, neg(difference)),
+      "policy.moved": counted(policyWeight, neg(clamp(sub(logprob, oldLogprob), -20, 20))),
       ...correction?.metrics,
     },
   };
@@ -128,8 +168,7 @@ export function policyObjective(
  * sample it.
  */
 function correct(loss: Expr, cap: number): Objective {
-  const bound = clamp(sub(oldLogprob, samplerLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
-  const ratio = exp(bound);
+  const ratio = boundedRatio(sub(oldLogprob, samplerLogprob));
   const weight = min(ratio, cap);
   return {
     loss: mul(weight, loss),

@@ -21,6 +21,7 @@ import { type ObjectiveOptions, updateObjective } from "../objectives/objective.
 import type { PawOptions } from "../objectives/paw-options.js";
 import { worldObjective } from "../objectives/world-losses.js";
 import { scaleWorld, type Update } from "../update/update.js";
+import { withResponseRatios } from "./response-ratios.js";
 
 /** When to measure. */
 export const gradientOptions = z
@@ -60,10 +61,10 @@ export async function measureGradients(
   const { loss } = paw;
   if (every === 0 || index % every !== 0) return undefined;
   if (loss === "off" || update.sequences.length === 0) return undefined;
-  return relateGradients(engine, update, {
-    policy: updateObjective(objective, { ...paw, loss: "off" }, terms),
-    world: worldObjective({ ...paw, loss }),
-  });
+  const policy = updateObjective(objective, { ...paw, loss: "off" }, terms);
+  const sequences = await withResponseRatios(engine, update.sequences, policy, true);
+  const world = worldObjective({ ...paw, loss });
+  return relateGradients(engine, { ...update, sequences }, { policy, world });
 }
 
 /**

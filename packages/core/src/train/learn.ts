@@ -7,16 +7,17 @@ import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
-import { type Aggregation, minibatchWeights } from "../update/weights.js";
+import { minibatchWeights, type PolicyAggregation } from "../update/weights.js";
 import type { Corrections } from "./corrections.js";
 import { mismatchOf, refuseMismatch, samplerMismatch } from "./mismatch.js";
+import { withResponseRatios } from "./response-ratios.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 import { asMean } from "./sft.js";
 
 /** How an update is learnt. */
 export interface LearnOptions {
   readonly objective: Objective;
-  readonly aggregation: Aggregation;
+  readonly aggregation: PolicyAggregation;
   /** Episode steps per optimiser step. */
   readonly minibatch: number;
   readonly optimizer: OptimizerOptions;
@@ -73,7 +74,8 @@ export async function learn(
   options.onBatch?.(0, allTokens);
   for (const [index, batch] of batches.entries()) {
     const most = lengthOf(batch);
-    const pass = await engine.forwardBackward(batch, options.objective, (done) =>
+    const ready = await withResponseRatios(engine, batch, options.objective, index === 0);
+    const pass = await engine.forwardBackward(ready, options.objective, (done) =>
       options.onBatch?.(tokens + Math.min(done, most), allTokens),
     );
     add(sums, pass);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scores } from "../engine/conformance-tools-testing.js";
 import type { Engine } from "../engine/engine.js";
 import { objectiveOptions } from "../objectives/objective.js";
-import { policyObjective } from "../objectives/policy.js";
+import { clip, policyObjective } from "../objectives/policy.js";
 import type { Update } from "../update/update.js";
 import { learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
@@ -24,7 +24,7 @@ describe("log-probabilities of sampling against those of learning", () => {
     const inputs = { oldLogprob: recorded, advantage: ones, policyWeight: [0, 1, 1, 1, 1] };
     const update = { sequences: [{ ids, inputs, steps: 1 }] } as unknown as Update;
     return learn(engine, update, {
-      objective: policyObjective(objectiveOptions().parse({})),
+      objective: policyObjective(clip.token(objectiveOptions().parse({}))),
       aggregation: "token-mean",
       minibatch: 1,
       optimizer: optimizerOptions.parse({ warmup: 0 }),

@@ -34,13 +34,13 @@ import {
   type WeighedTransition,
 } from "./transitions.js";
 import { summarise, type UpdateSummary } from "./update-summary.js";
-import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
+import { type PolicyAggregation, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
 export interface UpdateOptions {
   readonly paw: PawSettings;
   /** What the mean of the policy's losses is taken over (default: all action tokens). */
-  readonly aggregation?: Aggregation;
+  readonly aggregation?: PolicyAggregation;
   /** R_max of episodes that do not have their own. */
   readonly maxReturn: number;
   /** Whether each episode is its own group, as in PPO. */
@@ -55,7 +55,7 @@ export interface UpdateOptions {
 /** The same with defaults filled in. */
 interface FullOptions extends UpdateOptions {
   readonly paw: PawOptions;
-  readonly aggregation: Aggregation;
+  readonly aggregation: PolicyAggregation;
 }
 
 /** An update, ready to be split into mini-batches. */

@@ -4,8 +4,11 @@
  *                 action token of group g          observation token of a selected transition
  *   `group-mean`  1 / (|G|·|g|)                    λ_g / (|G|·|S_g|·|o|)       (PaW eq. 1, 9, 11)
  *   `token-mean`  1 / (number of action tokens)    λ_g / (number of selected observation tokens)
+ *   `response-mean`  1 / (number of responses · the response's tokens)
  *
- * |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected
+ * `group-mean` is also Dr. GRPO's mean, but for its constant factor (Liu et al. 2025, arXiv
+ * 2503.20783), `token-mean` DAPO's (Yu et al. 2025, arXiv 2503.14476, DAPO eq. 8), `response-mean`
+ * GRPO's own and GSPO's. |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected
  * transitions. All weights are computed for the whole update, before it is split into mini-batches,
  * because a mini-batch mixes groups; `minibatchWeights` then makes each mini-batch a fair sample of
  * the update.
@@ -14,6 +17,9 @@ import type { TrainSequence } from "../engine/engine.js";
 
 /** What the mean of a loss is taken over. */
 export type Aggregation = "token-mean" | "group-mean";
+
+/** The same for the policy's losses. A response is what answers one prompt: an episode's step. */
+export type PolicyAggregation = Aggregation | "response-mean";
 
 /** What weights depend on. */
 export interface Countable {
@@ -27,8 +33,10 @@ export interface Countable {
 /** The weight of an action token of each transition. */
 export function policyWeights(
   transitions: readonly Countable[],
-  aggregation: Aggregation,
+  aggregation: PolicyAggregation,
 ): readonly number[] {
+  if (aggregation === "response-mean")
+    return transitions.map(({ actionTokens }) => 1 / (transitions.length * actionTokens));
   if (aggregation === "token-mean") {
     const total = transitions.reduce((sum, transition) => sum + transition.actionTokens, 0);
     return transitions.map(() => 1 / total);
@@ -66,12 +74,12 @@ export function worldWeights(
 /**
  * The sequences of each mini-batch with weights for its own optimiser step. The mean of all
  * mini-batches' world-model losses is the update's. So is that of their policy losses with
- * `group-mean`; with `token-mean` the policy loss is the mean over the mini-batch's own tokens, as
- * in the reference implementation.
+ * `group-mean`; otherwise the policy loss is the mean over the mini-batch's own tokens, as in the
+ * reference implementation, or responses.
  */
 export function minibatchWeights(
   batches: readonly (readonly TrainSequence[])[],
-  aggregation: Aggregation,
+  aggregation: PolicyAggregation,
 ): readonly (readonly TrainSequence[])[] {
   return batches.map((batch) => {
     const factors = {
