@@ -4,6 +4,7 @@ import type { Constraint } from "../text/constraint.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { constraintAutomaton } from "./constraint.js";
+import type { Automaton } from "./expression.js";
 import { createMasks, ENDED } from "./token-masks.js";
 import { vocabularyOf } from "./vocabulary.js";
 
@@ -19,7 +20,7 @@ export function drawer(
   tokenizer = jsonTokenizer,
 ): (seed: number) => string {
   const masks = createMasks(constraint, vocabularyOf(tokenizer), tokenizer.vocabularySize);
-  const left = stepsLeft(constraint);
+  const left = stepsLeft(constraintAutomaton(constraint));
   return (seed) => {
     const random = createRandom(seed);
     const tokens: number[] = [];
@@ -40,20 +41,47 @@ export function drawer(
 }
 
 /** How many bytes each state is from an end. */
-function stepsLeft(constraint: Constraint): readonly number[] {
-  const { accepting, next, classCount } = constraintAutomaton(constraint);
+function stepsLeft({ accepting, next, classCount }: Automaton): readonly number[] {
+  const before = Array.from(accepting, (): number[] => []);
+  next.forEach((to, at) => {
+    if (to >= 0) before[to]!.push(Math.floor(at / classCount));
+  });
   const left = Array.from(accepting, (isEnd) => (isEnd ? 0 : Number.POSITIVE_INFINITY));
-  for (let changed = true; changed; ) {
-    changed = false;
-    for (let state = left.length - 1; state >= 0; state--)
-      for (let one = 0; one < classCount; one++) {
-        const to = next[state * classCount + one]!;
-        if (to < 0 || left[to]! + 1 >= left[state]!) continue;
-        left[state] = left[to]! + 1;
-        changed = true;
+  const open = [...left.keys()].filter((state) => left[state] === 0);
+  for (const state of open)
+    for (const other of before[state]!)
+      if (left[other] === Number.POSITIVE_INFINITY) {
+        left[other] = left[state]! + 1;
+        open.push(other);
       }
-  }
   return left;
+}
+
+/** Draws answers byte by byte, without a tokenizer; after some by the shortest way to their end. */
+export function byteDrawer(constraint: Constraint): (seed: number) => string {
+  const automaton = constraintAutomaton(constraint);
+  const { accepting, next, classes, classCount } = automaton;
+  const left = stepsLeft(automaton);
+  const bytesOf = Array.from({ length: classCount }, (_, one) =>
+    [...classes.keys()].filter((byte) => classes[byte] === one),
+  );
+  return (seed) => {
+    const random = createRandom(seed);
+    const bytes: number[] = [];
+    const patience = Math.floor(random.next() * 60);
+    for (let state = 0; ; ) {
+      const to = (one: number): number => next[state * classCount + one]!;
+      const ways = [...bytesOf.keys()].filter((one) => to(one) >= 0);
+      const isLate = bytes.length > patience;
+      if (accepting[state] && (isLate || random.int(ways.length + 1) === 0)) break;
+      const one = isLate
+        ? ways.reduce((best, way) => (left[to(way)]! < left[to(best)]! ? way : best))
+        : random.pick(ways);
+      bytes.push(random.pick(bytesOf[one]!));
+      state = to(one);
+    }
+    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(bytes));
+  };
 }
 
 /** Whether a text is one of the answers. */

@@ -236,7 +236,7 @@ export function plainStrings(least: number, most: number): Automaton | undefined
 const DATE =
   "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|1\\d|2[0-8]))";
 const TIME = "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?Z";
-const BYTE = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)";
+const BYTE = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 const NAME = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,20}[A-Za-z0-9])?";
 export const FORMATS: Readonly<Record<string, string>> = {
   date: `^${DATE}$`,

@@ -37,9 +37,7 @@ function valuesOf(given: unknown, before: Place): Expression | undefined {
     refuse(before, `the schema is too large: it has more than ${MOST_SCHEMAS} parts`);
   const { schema, place } = resolved(given, before);
   if (typeof schema === "boolean") return schema ? anyValue(place.gap) : undefined;
-  const { nullable, ...whole } = schema;
-  if (nullable === true) return either([valuesOf(whole, place), exactly(null, place.gap)]);
-  const { anyOf, oneOf, ...rest } = whole;
+  const { anyOf, oneOf, ...rest } = schema;
   if (anyOf !== undefined || oneOf !== undefined) {
     if (anyOf !== undefined && oneOf !== undefined)
       refuse(place, '"anyOf" and "oneOf" stand side by side; expected one of them');
@@ -341,8 +339,9 @@ function areApart(a: Branch, b: Branch, depth: number): boolean {
     list(b.schema === true || b.schema === false ? [] : (b.schema.required ?? [])).includes(name),
   );
   const member = ({ schema, place }: Branch, name: string): Branch => {
-    const { properties } = schema as { properties?: Schema };
-    return resolved(properties?.[name] ?? true, inside(place, name));
+    const { properties = {} } = schema as { properties?: Schema };
+    const own = Object.hasOwn(properties, name) ? properties[name] : true;
+    return resolved(own, inside(place, name));
   };
   const areObjects =
     left.every((type) => type === "object") && right.every((type) => type === "object");

@@ -75,7 +75,12 @@ export function resolved(
         place,
         `"${name}" cannot be kept to while sampling; leave it out and check it afterwards`,
       );
-  let all: Schema = own;
+  // It adds null to the types; where values are listed, null has to be among them.
+  const { nullable, ...plain } = own;
+  let all: Schema =
+    nullable === true && plain.type !== undefined
+      ? { ...plain, type: [...new Set([...list(plain.type), "null"])] }
+      : plain;
   let at = place;
   const add = (other: unknown, where: Place): void => {
     const more = resolved(other, where);
@@ -99,7 +104,8 @@ function referred($ref: unknown, place: Place): [unknown, Place] {
   let found: unknown = place.root;
   for (const part of $ref.split("/").slice(1)) {
     const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    found = isRecord(found) || Array.isArray(found) ? (found as Schema)[name] : undefined;
+    const isThere = typeof found === "object" && found !== null && Object.hasOwn(found, name);
+    found = isThere ? (found as Schema)[name] : undefined;
   }
   if (found === undefined) refuse(place, `there is no ${$ref}`);
   return [found, { ...place, via: [...place.via, $ref] }];
@@ -113,9 +119,13 @@ export function merged(a: Schema, b: Schema, place: Place): Schema {
   ] as const) {
     const { additionalProperties = true, properties = {} } = closed;
     const more = Object.keys(isRecord(other.properties) ? other.properties : {});
-    const stray = more.find((name) => !(name in (properties as object)));
+    const stray = more.find((name) => !Object.hasOwn(properties as object, name));
     if (additionalProperties !== true && stray !== undefined)
       refuse(place, `"additionalProperties" of one schema and "${stray}" of another contradict`);
+    // Which items are meant depends on what is described beside them.
+    const isMeant = closed.items !== undefined || closed.additionalItems !== undefined;
+    if (isMeant && other.prefixItems !== undefined && closed.prefixItems === undefined)
+      refuse(place, '"items" of one schema and "prefixItems" of another cannot be put together');
   }
   const all: Record<string, unknown> = { ...a };
   for (const [name, value] of Object.entries(b)) {
@@ -129,7 +139,7 @@ export function merged(a: Schema, b: Schema, place: Place): Schema {
         ...Object.fromEntries(
           Object.entries(value).map(([key, one]) => [
             key,
-            key in other ? { allOf: [other[key], one] } : one,
+            Object.hasOwn(other, key) ? { allOf: [other[key], one] } : one,
           ]),
         ),
       };
