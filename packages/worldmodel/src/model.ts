@@ -1,8 +1,9 @@
 /** A world model: answers actions in place of a world. */
 import { askEngine } from "@pawl/core/engine/ask.js";
 import { type Engine, EngineError } from "@pawl/core/engine/engine.js";
+import type { Situation } from "@pawl/core/rollout/policy.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
-import { createDialogue, dialogueSequence } from "./dialogue.js";
+import { createDialogue, type Dialogue, dialogueSequence } from "./dialogue.js";
 import type { Opening, Protocol } from "./protocol.js";
 import type { Outcome, Trajectory } from "./trajectory.js";
 
@@ -50,6 +51,16 @@ export interface WorldQuery extends Opening {
   readonly continued?: boolean;
 }
 
+/** What an action would bring in an episode. */
+export const situationQuery = (situation: Situation, action: string): WorldQuery => ({
+  goal: situation.goal,
+  context: situation.env.initialContext?.(),
+  firstObservation: situation.firstObservation,
+  // What was refused never reached the world.
+  turns: situation.steps.filter(({ refused }) => refused !== true),
+  action,
+});
+
 /** A world model's prediction, and what is wrong with the answer, if anything. */
 export interface Prediction extends Outcome {
   readonly degeneration?: Degeneration;
@@ -79,6 +90,16 @@ export interface EngineWorldModelOptions {
 /** A token above this probability is the most probable one despite rounding. */
 const CERTAIN = Math.log(0.5 + 1e-4);
 
+/** A question in tokens, up to where the answer begins. */
+export const queryIds = (dialogue: Dialogue, query: WorldQuery): readonly number[] => [
+  ...dialogue.opening(query),
+  ...query.turns.flatMap(({ action, observation }) => [
+    ...dialogue.action(action),
+    ...dialogue.response({ observation, done: false, success: false }),
+  ]),
+  ...dialogue.action(query.action),
+];
+
 /** Answers with the engine's most probable tokens. */
 export function engineWorldModel(options: EngineWorldModelOptions): WorldModel {
   const { engine, tokenizer, maxTokens } = options;
@@ -89,14 +110,7 @@ export function engineWorldModel(options: EngineWorldModelOptions): WorldModel {
     );
   }
   const dialogue = createDialogue(tokenizer, options.protocol);
-  const promptOf = (query: WorldQuery): readonly number[] => [
-    ...dialogue.opening(query),
-    ...query.turns.flatMap(({ action, observation }) => [
-      ...dialogue.action(action),
-      ...dialogue.response({ observation, done: false, success: false }),
-    ]),
-    ...dialogue.action(query.action),
-  ];
+  const promptOf = (query: WorldQuery): readonly number[] => queryIds(dialogue, query);
   return {
     name: options.name ?? "world model",
     async predict(queries) {

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Engine, POINTER_FILE } from "@pawl/core/engine/engine.js";
+import type { ForesightModel } from "@pawl/core/rollout/choice/foresight.js";
 import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import { hasManifest, readManifest, sealedManifest } from "@pawl/core/runs/manifest.js";
 import { RunError } from "@pawl/core/runs/run-error.js";
@@ -14,7 +15,8 @@ import { openModel } from "@pawl/training/open-model.js";
 import { RENAMED_ENGINE, recordedConfig } from "@pawl/training/recorded-config.js";
 import { findSavedModel } from "@pawl/training/saved-model.js";
 import { type WorldTrainConfig, worldTrainConfig } from "./config.js";
-import { engineWorldModel, type WorldModel } from "./model.js";
+import { createDialogue } from "./dialogue.js";
+import { engineWorldModel, queryIds, situationQuery, type WorldModel } from "./model.js";
 import { type Protocol, protocolOptions } from "./protocol.js";
 
 /** The kind of run that `pawl wm train` makes. */
@@ -35,6 +37,8 @@ export interface SavedWorldModel {
   readonly tokenizer: string;
   readonly protocol: Protocol;
   readonly engine?: EngineOptions | undefined;
+  /** The world that an agent was trained in. */
+  readonly world?: string | undefined;
 }
 
 /**
@@ -49,7 +53,13 @@ export function findWorldModel(folder: string): SavedWorldModel {
     const { weights, tokenizer, config } = findSavedModel(folder);
     const learnt = config === undefined ? {} : { context: false, marker: "" };
     const protocol = protocolOptions.parse(learnt);
-    return { weights, tokenizer, protocol, engine: config?.engine };
+    return {
+      weights,
+      tokenizer,
+      protocol,
+      engine: config?.engine,
+      world: config && String(config.env.name),
+    };
   }
   const { protocol, engine } = worldConfigOf(run);
   if (
@@ -71,6 +81,26 @@ export interface LoadedWorldModel {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
   dispose(): Promise<void>;
+}
+
+/** A world model that is asked what candidate actions would bring (`choice/foresight.ts`). */
+export async function loadForesight(
+  folder: string,
+  environment: string,
+): Promise<ForesightModel & { readonly protocol: Protocol; dispose(): Promise<void> }> {
+  const { protocol, world = environment } = findWorldModel(folder);
+  if (world !== environment)
+    throw new RunError(
+      `${folder} was trained in ${world}, and this is ${environment}: give a model of ${environment}`,
+    );
+  const loaded = await loadWorldModel(folder, { maxTokens: 1 });
+  const dialogue = createDialogue(loaded.tokenizer, protocol);
+  return {
+    ...loaded,
+    protocol,
+    ends: dialogue.stop.flat(),
+    prompt: ({ situation, action }) => queryIds(dialogue, situationQuery(situation, action)),
+  };
 }
 
 /** Starts an engine with a world model's weights; default: the engine of its run. */

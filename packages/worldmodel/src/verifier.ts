@@ -13,7 +13,7 @@ import { mixSeed } from "@pawl/core/random.js";
 import type { Policy, Reply, Situation } from "@pawl/core/rollout/policy.js";
 import type { PromptStyle } from "@pawl/core/text/prompt.js";
 import { readAction } from "@pawl/core/text/verbatim.js";
-import type { WorldModel } from "./model.js";
+import { situationQuery, type WorldModel } from "./model.js";
 
 /** Predicts, for situations and actions, whether the goal would be reached. */
 export type OutcomePredictor = (
@@ -25,14 +25,7 @@ export type OutcomePredictor = (
 export function modelPredictor(model: WorldModel): OutcomePredictor {
   return async (questions, signal) => {
     const predictions = await model.predict(
-      questions.map(({ situation, action }) => ({
-        goal: situation.goal,
-        context: situation.env.initialContext?.(),
-        firstObservation: situation.firstObservation,
-        // What was refused never reached the world.
-        turns: situation.steps.filter(({ refused }) => refused !== true),
-        action,
-      })),
+      questions.map(({ situation, action }) => situationQuery(situation, action)),
       signal,
     );
     return predictions.map(({ success }) => success);

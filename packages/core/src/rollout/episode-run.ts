@@ -166,6 +166,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         ...(reply.cut && { cut: true }),
         ...(reply.refusal !== undefined && { refused: true }),
         ...(reply.strayed && { strayed: true }),
+        ...(reply.candidates && { candidates: reply.candidates }),
         ...(sequence !== undefined && { sequence }),
       });
       total += last.reward;

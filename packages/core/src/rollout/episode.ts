@@ -5,6 +5,22 @@ import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import { withoutSecrets } from "../trust/secrets.js";
 
+/** An action that was considered before a step (`choice/choosing-policy.ts`). */
+export interface Candidate {
+  readonly action: string;
+  /** How many of the samples were this action. */
+  readonly votes: number;
+  /** What it was predicted to bring, cut with ` …`; absent where nothing was predicted. */
+  readonly predicted?: string;
+  /** The predicted chance that it is refused. */
+  readonly refused?: number;
+  /** What a copy of the world answered. */
+  readonly truth?: { readonly observation: string; readonly valid: boolean };
+  /** log votes − β · logit refused: the largest was chosen. */
+  readonly score: number;
+  readonly chosen?: true;
+}
+
 /** One decision and its outcome: prompt, response, action, observation, reward. */
 export interface Step {
   /** What the policy read, in pieces that each carry their origin. */
@@ -30,6 +46,8 @@ export interface Step {
   readonly refused?: true;
   /** The policy was made to take a random action here: not to be imitated. */
   readonly strayed?: true;
+  /** What was considered, if the policy chose among several actions, the most votes first. */
+  readonly candidates?: readonly Candidate[];
   /** Token ids with spans and log-probabilities, if the policy is our own model. */
   readonly sequence?: Sequence;
   /** An agent's tool calls, with what came back for each. */

@@ -5,7 +5,7 @@ import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { Tool } from "../text/tool.js";
-import type { Episode, EpisodePlan, Step } from "./episode.js";
+import type { Candidate, Episode, EpisodePlan, Step } from "./episode.js";
 
 /** Everything a policy may look at before it acts. */
 export interface Situation {
@@ -44,6 +44,8 @@ export interface Reply {
   readonly refusal?: string;
   /** The policy was made to take a random action here. */
   readonly strayed?: true;
+  /** The actions that it was chosen from. */
+  readonly candidates?: readonly Candidate[];
   /** The response was truncated at its maximum length: not well-formed, whatever it says. */
   readonly cut?: true;
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */

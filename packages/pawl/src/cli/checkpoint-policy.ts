@@ -8,7 +8,7 @@ import { flagOf } from "@pawl/core/config/settings.js";
 import { differences } from "@pawl/core/config/settings-tree.js";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { type PolicyConfig, policyConfig } from "@pawl/core/rollout/policies/config.js";
-import type { Policy } from "@pawl/core/rollout/policy.js";
+import type { ActingModel, Policy } from "@pawl/core/rollout/policy.js";
 import { conversationNotice } from "@pawl/core/text/conversation.js";
 import {
   type PromptOptions,
@@ -34,6 +34,7 @@ import { openModel } from "@pawl/training/open-model.js";
 import type { ActingConfig } from "@pawl/training/recorded-config.js";
 import { findModel, settingsOfModel } from "@pawl/training/saved-model.js";
 import { z } from "zod";
+import { choosingOptions } from "./choosing.js";
 import type { Base, Given } from "./command.js";
 import { fetchingOf } from "./fetching.js";
 import { type Io, warn } from "./io.js";
@@ -70,6 +71,7 @@ interface Playing extends Conditional {
   readonly checkpoint?: string | undefined;
   readonly policy?: PolicyConfig | undefined;
   readonly tasks?: unknown;
+  readonly candidates?: number | undefined;
 }
 
 /** When settings of commands that play have an effect. */
@@ -79,6 +81,18 @@ export const playConditions = (): readonly Applies<Playing>[] => [
     by: ["checkpoint"],
     needs: "a model: checkpoint",
     holds: ({ checkpoint }) => checkpoint !== undefined,
+  },
+  {
+    settings: ["candidates"],
+    by: ["checkpoint"],
+    needs: "a model: checkpoint",
+    holds: ({ checkpoint }) => checkpoint !== undefined,
+  },
+  {
+    settings: ["choose"],
+    by: ["candidates"],
+    needs: "candidates above 1",
+    holds: ({ candidates = 1 }) => candidates > 1,
   },
   {
     settings: ["policy.memory"],
@@ -98,6 +112,7 @@ export const playConditions = (): readonly Applies<Playing>[] => [
 const playSettings = () =>
   z.object({
     ...checkpointOptions,
+    ...z.object(choosingOptions).partial().shape,
     prompt: promptOptions(),
     policy: policyConfig().optional(),
     split: z.string().optional(),
@@ -184,22 +199,23 @@ export async function checkpointPolicy(
   },
   environment: Environment,
   { io, signal }: { readonly io: Io; readonly signal: AbortSignal },
-): Promise<{ readonly policy: Policy; readonly style: PromptStyle; close(): Promise<void> }> {
+): Promise<{
+  readonly policy: Policy;
+  readonly style: PromptStyle;
+  readonly acting: ActingModel;
+  close(): Promise<void>;
+}> {
   const { engine: settings, temperature, maxTokens } = options;
   const { weights, tokenizer } = await findModel(checkpoint, fetchingOf(io, signal));
   const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
   const style = promptStyle(environment.prompt, options.prompt, model.tokenizer);
   const notice = conversationNotice(model.tokenizer, style);
   if (notice !== undefined) warn(io, notice);
+  const acting = { ...model, style, batch: BATCH, sampling: { temperature, maxTokens } };
   return {
     style,
-    policy: modelPolicy({
-      ...model,
-      environment,
-      style,
-      batch: BATCH,
-      sampling: { temperature, maxTokens },
-    }),
+    acting,
+    policy: modelPolicy({ ...acting, environment }),
     close: () => model.engine.dispose(),
   };
 }

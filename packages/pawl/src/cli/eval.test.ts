@@ -89,6 +89,9 @@ it.each([
   [["--split", "nowhere"], 'household has no split "nowhere"'],
   [["--checkpoint", "nowhere"], "nowhere holds no model: expected a run folder"],
   [["--checkpoint", "recipes", "--policy", "random"], "recipes holds no model"],
+  [["--candidates", "8"], "8 would change nothing: it needs a model: checkpoint"],
+  [["--choose", "vote"], "needs candidates above 1"],
+  [["--candidates", "0"], "--candidates: expected at least 1"],
   [["--tasks", "0"], "--tasks: expected at least 1"],
   [["--trials", "0"], "--trials: expected at least 1"],
   [

@@ -2,6 +2,7 @@ import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
+import { createKnowledge } from "@pawl/core/rollout/choice/knowledge.js";
 import {
   createPolicy,
   type PolicyConfig,
@@ -27,6 +28,13 @@ import {
   refuseIgnoredPlaying,
   settingsOfCheckpoint,
 } from "./checkpoint-policy.js";
+import {
+  choosingJson,
+  choosingOptions,
+  openChoosing,
+  printChoosing,
+  refuseChoosing,
+} from "./choosing.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
@@ -107,6 +115,7 @@ const evaluateOptions = (peek: Peek) =>
     agent: agentOption,
     policy: policyConfig().optional(),
     ...checkpointOptions,
+    ...choosingOptions,
     split: z.string().default("valid_seen").describe("split to take tasks from"),
     tasks: count.optional().describe("maximum number of tasks (default: all)"),
     shuffle: shuffleOption,
@@ -151,6 +160,10 @@ export const evaluate = defineCommand({
       "pawl eval --agent ./agent.ts --checkpoint FILE.gguf --split test",
       "your own agent with a model that is not trained yet",
     ],
+    [
+      "pawl eval --checkpoint runs/… --candidates 8 --choose self",
+      "chooses among eight actions by votes and by the refusals that the agent foresees",
+    ],
     ["pawl eval --policy random --split valid_unseen", "how hard is it for random actions?"],
     [
       "pawl eval --policy chat --policy.prompting reflexion --policy.model NAME --trials 3",
@@ -164,6 +177,7 @@ export const evaluate = defineCommand({
     const { env, split, tasks, shuffle, trials } = settings;
     refuseIgnoredPlaying(settings, how);
     const environment = openEnvironment({ ...env, name: String(env.name) });
+    refuseChoosing(settings, environment);
     const { length } = evaluationTasks(environment, split, { tasks, shuffle });
     return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
   },
@@ -192,6 +206,7 @@ export const evaluate = defineCommand({
       checkAgentPrompt(settings.prompt);
     }
     refuseIgnoredPlaying(settings, { given, placeOf });
+    refuseChoosing(settings, environment);
     const tasks = evaluationTasks(environment, split, settings);
     const env = { ...settings.env, name: environment.name };
     const list = taskListOf(env, split, tasks, {
@@ -206,6 +221,12 @@ export const evaluate = defineCommand({
         ? undefined
         : await checkpointPolicy(checkpoint, settings, environment, { io, signal });
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
+    const { seed } = settings;
+    const choosing =
+      model === undefined || settings.candidates === 1
+        ? undefined
+        : await openChoosing(settings, model.acting, { environment, seed, signal, stepLimit, io });
+    const knowledge = createKnowledge();
     const progress =
       asker === undefined ? rolloutProgress(io, tasks.length, settings.trials) : undefined;
     try {
@@ -216,7 +237,7 @@ export const evaluate = defineCommand({
               style,
               ask: (situation) => askPerson(situation, asker!, io, signal),
             })
-          : model.policy;
+          : (choosing?.policy ?? model.policy);
       const tally = await recordRollout(
         {
           environment,
@@ -232,6 +253,7 @@ export const evaluate = defineCommand({
           ...progress,
           onEpisode(episode) {
             collected.add(episode);
+            knowledge.add(episode);
             progress?.onEpisode(episode);
           },
         },
@@ -240,13 +262,24 @@ export const evaluate = defineCommand({
       progress?.end();
       const player = checkpoint ?? chosen.name;
       const protocol = protocolOf(settings, chosen, environment);
+      const choice = choosing && { ...choosing, knowledge: knowledge.result() };
       const facts = { list, environment: environment.name, split, player, protocol, command: line };
       writeCard(folder, makeCard(facts, tally, collected.outcomes(tasks)));
       if (json)
-        print(io, JSON.stringify({ split, taskList: list, ...evaluationJson(tally), folder }));
+        print(
+          io,
+          JSON.stringify({
+            split,
+            taskList: list,
+            ...evaluationJson(tally),
+            ...(choice && { choosing: choosingJson(choice) }),
+            folder,
+          }),
+        );
       else {
         print(io, `\n${list.name}: ${list.tasks} tasks, sha256 ${shortHash(list.sha256)}…\n`);
         for (const row of evaluationTable(tally)) print(io, row);
+        if (choice !== undefined) printChoosing(choice, io);
         print(
           io,
           `\nrecorded to ${folder}, with a result card in card.md; pawl show ${folder} shows the episodes`,
@@ -258,6 +291,7 @@ export const evaluate = defineCommand({
       throw error;
     } finally {
       asker?.close();
+      await choosing?.close();
       await model?.close();
     }
     return exitCodes.done;
@@ -271,11 +305,13 @@ function protocolOf(
   environment: Environment,
 ): Readonly<Record<string, unknown>> {
   const { checkpoint, temperature, maxTokens, engine, env, prompt, trials, seed } = settings;
+  const { candidates, choose } = settings;
   const { name: _, limits: __, ...options } = env;
   return {
     ...(checkpoint === undefined
       ? { policy }
       : { checkpoint, temperature, maxTokens, engine: engine.address }),
+    ...(candidates > 1 && { candidates, choose: choose ?? { name: "vote" } }),
     stepLimit: settings.stepLimit ?? environment.stepLimit,
     trials,
     prompt,

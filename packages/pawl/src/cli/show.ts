@@ -49,6 +49,7 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
       `${dim(String(index + 1).padStart(4))}  ${cyan(`> ${step.action}`)}${remarks(step, colors)}${dim(costOf(step))}`,
     );
     if (options.full) lines.push(dim(`      ${indent(step.response.trim())}`));
+    lines.push(...candidateLines(step, colors));
     lines.push(`      ${indent(step.observation)}`);
   }
   if (episode.result !== undefined)
@@ -131,6 +132,17 @@ function remarks(step: Step, { red, green }: Colours): string {
     ? ""
     : red(`  (${step.wellFormed ? "refused" : step.cut ? "truncated" : "malformed"})`);
   return `${invalid}${step.reward === 0 ? "" : green(`  reward ${step.reward}`)}`;
+}
+
+/** What the action was chosen from, with what each was predicted to bring; none if all were the same. */
+function candidateLines({ candidates = [] }: Step, { dim, red }: Colours): readonly string[] {
+  if (candidates.length < 2) return [];
+  return candidates.map(({ action, votes, predicted, refused, truth, chosen }) => {
+    const chance = refused === undefined ? "" : `  refused ${percent(refused)}`;
+    const said = predicted === undefined ? "" : `: ${indent(predicted)}`;
+    const wrong = truth !== undefined && !truth.valid ? red("  (refused)") : "";
+    return dim(`      ${chosen ? "→" : " "} ${votes} × ${action}${chance}${said}`) + wrong;
+  });
 }
 
 /** Indents the lines after the first. */

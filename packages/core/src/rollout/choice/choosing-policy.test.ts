@@ -1,0 +1,203 @@
+import { describe, expect, it } from "vitest";
+import type { ActingEngine, Sample, SampleRequest } from "../../engine/engine.js";
+import { isRemote } from "../../envs/env.js";
+import { openEnvironment } from "../../envs/open.js";
+import { promptStyle } from "../../text/prompt.js";
+import { buildTokenizer } from "../../text/tokenizer-builder.js";
+import type { Episode } from "../episode.js";
+import { enginePolicy } from "../policies/engine.js";
+import { rollout } from "../rollout.js";
+import { choosingPolicy, noCost } from "./choosing-policy.js";
+import { exactForesight, type Foresight, modelForesight, ownForesight } from "./foresight.js";
+import { createKnowledge } from "./knowledge.js";
+import { refusalReader } from "./refusals.js";
+
+const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
+const style = promptStyle(environment.prompt, { style: "compact", history: "all" });
+const tasks = environment.tasks("train").slice(0, 1);
+const world = environment.create();
+if (isRemote(world)) throw new Error("the household is a world in this process");
+const first = world.reset(tasks[0]!);
+const [go] = world.admissibleActions!().filter((action) => action.startsWith("go to"));
+const wrong = "take mug 9 from shelf 9";
+const answer = world.clone().step(go!).observation;
+const refusal = world.clone().step(wrong).observation;
+const tokenizer = buildTokenizer([world.goal, first, go!, wrong, answer, refusal]);
+
+const write = (text: string, end: string): readonly number[] => [
+  ...tokenizer.encode(text, { plain: true }),
+  ...tokenizer.encode(end),
+];
+const sampleOf = (tokens: readonly number[], logprob = -0.01): Sample => ({
+  tokens,
+  logprobs: tokens.map(() => logprob),
+  stopReason: "stop",
+});
+
+/** An engine that says these actions, and knows what follows them; the requests it was given. */
+function actor(actions: readonly string[], model?: string) {
+  const asked: SampleRequest[] = [];
+  const capabilities = { vocabularySize: tokenizer.vocabularySize, maxContext: 4096 };
+  const engine = {
+    capabilities,
+    sample: async (requests: readonly SampleRequest[]) => {
+      asked.push(...requests);
+      return requests.map(({ prompt, count = 1 }) => {
+        const text = tokenizer.decode(Array.from(prompt));
+        if (!text.endsWith("<|see|>"))
+          return actions.slice(0, count).map((action) => sampleOf(write(action, "<|see|>")));
+        const isWrong = text.endsWith(`${wrong}<|see|>`);
+        return [sampleOf(write(model ?? (isWrong ? refusal : answer), "<|do|>"))];
+      });
+    },
+  } as unknown as ActingEngine;
+  const acting = { engine, tokenizer, style, sampling: { maxTokens: 10, temperature: 1 } };
+  return { asked, acting };
+}
+
+const reader = refusalReader(
+  Array.from({ length: 20 }, (_, i) => [
+    { observation: refusal, valid: false },
+    { observation: i % 2 ? answer : "You take mug 1 from shelf 1.", valid: true },
+  ]).flat(),
+);
+
+async function firstEpisode(
+  { acting }: ReturnType<typeof actor>,
+  {
+    candidates = 3,
+    beta = 2,
+    foresight,
+  }: { candidates?: number; beta?: number; foresight?: Foresight },
+) {
+  const cost = noCost();
+  const policy = choosingPolicy(
+    acting,
+    { candidates, beta, foresight, whiteSpace: "collapse" },
+    cost,
+  );
+  const [group] = await rollout({
+    environment,
+    policy,
+    style,
+    tasks,
+    groupSize: 1,
+    seed: 0,
+    stepLimit: 1,
+  });
+  return { episode: group!.episodes[0]!, cost };
+}
+
+const chosenIn = ({ steps }: Episode) => steps[0]!.candidates!.find(({ chosen }) => chosen)!.action;
+
+describe("choosing", () => {
+  it("takes what most samples agree on, and records what it was chosen from", async () => {
+    const { episode, cost } = await firstEpisode(actor([go!, wrong, wrong]), {});
+    expect(episode.steps[0]).toMatchObject({
+      action: wrong,
+      valid: false,
+      candidates: [
+        { action: wrong, votes: 2, score: Math.log(2), chosen: true },
+        { action: go, votes: 1, score: 0 },
+      ],
+    });
+    expect(cost).toMatchObject({ steps: 1, contested: 1, read: 0, sampled: 0 });
+    expect(cost.candidates).toBeGreaterThan(cost.acted);
+  });
+
+  it("leaves what it foresees to be refused, and says what the world would have answered", async () => {
+    const player = actor([go!, wrong, wrong]);
+    const foresight = modelForesight(ownForesight(player.acting), reader);
+    const { episode, cost } = await firstEpisode(player, { foresight });
+    const [refused, taken] = episode.steps[0]!.candidates!;
+    expect(chosenIn(episode)).toBe(go);
+    expect(refused).toMatchObject({ action: wrong, predicted: refusal, truth: { valid: false } });
+    expect(refused!.refused).toBeGreaterThan(0.8);
+    expect(taken).toMatchObject({ action: go, predicted: answer, truth: { valid: true } });
+    expect(taken!.refused).toBeLessThan(0.2);
+    expect(cost.sampled).toBe(write(refusal, "<|do|>").length + write(answer, "<|do|>").length);
+    const knowledge = createKnowledge();
+    knowledge.add(episode);
+    expect(knowledge.result()).toMatchObject({
+      candidates: 2,
+      recall: 1,
+      falseAlarms: 0,
+      exact: 1,
+    });
+  });
+
+  it("is only as good as the model: one that foresees the same for all leaves it to the votes", async () => {
+    const player = actor([go!, wrong, wrong], answer);
+    const foresight = modelForesight(ownForesight(player.acting), reader);
+    const { episode } = await firstEpisode(player, { foresight });
+    expect(chosenIn(episode)).toBe(wrong);
+    const knowledge = createKnowledge();
+    knowledge.add(episode);
+    expect(knowledge.result()).toMatchObject({
+      refused: 0.5,
+      recall: 0,
+      falseAlarms: 0,
+      exact: 0.5,
+    });
+  });
+
+  it("tries candidates on copies of the world, which stays as it is", async () => {
+    const { episode } = await firstEpisode(actor([go!, wrong, wrong]), {
+      foresight: exactForesight,
+    });
+    expect(chosenIn(episode)).toBe(go);
+    expect(episode.steps).toMatchObject([{ valid: true, observation: answer }]);
+  });
+
+  it("asks nothing where all candidates are the same, or cannot be read", async () => {
+    const same = actor([go!, go!, go!]);
+    const own = modelForesight(ownForesight(same.acting), reader);
+    const { episode, cost } = await firstEpisode(same, { foresight: own });
+    expect(same.asked).toHaveLength(1);
+    expect(cost).toMatchObject({ contested: 0, sampled: 0 });
+    expect(episode.steps[0]!.candidates).toEqual([
+      { action: go, votes: 3, score: Math.log(3), chosen: true },
+    ]);
+    const unreadable = actor(["", "", go!]);
+    const foresight = modelForesight(ownForesight(unreadable.acting), reader);
+    const chosen = await firstEpisode(unreadable, { foresight });
+    expect(unreadable.asked).toHaveLength(2);
+    expect(chosen.episode.steps[0]).toMatchObject({ action: go, valid: true });
+  });
+
+  it("with one candidate acts as the policy without it", async () => {
+    const player = actor([go!]);
+    const { episode } = await firstEpisode(player, { candidates: 1 });
+    const policy = enginePolicy(player.acting);
+    const [group] = await rollout({
+      environment,
+      policy,
+      style,
+      tasks,
+      groupSize: 1,
+      seed: 0,
+      stepLimit: 1,
+    });
+    const { candidates: _, ...step } = episode.steps[0]!;
+    expect({ ...step, prompt: undefined }).toEqual({
+      ...group!.episodes[0]!.steps[0],
+      prompt: undefined,
+    });
+  });
+});
+
+describe("how a world refuses", () => {
+  it("is known by the opening, whatever the numbers are", () => {
+    const read = refusalReader([
+      ...Array.from({ length: 30 }, (_, i) => ({ observation: `You see box ${i}.`, valid: true })),
+      ...Array.from({ length: 10 }, (_, i) => ({
+        observation: `You hold no mug ${i}.`,
+        valid: false,
+      })),
+    ]);
+    expect(read.base).toBeCloseTo(11 / 42);
+    expect(read.chance("You hold no mug 999")).toBeGreaterThan(0.9);
+    expect(read.chance("You see")).toBeLessThan(0.05);
+    expect(read.chance("Something else")).toBeCloseTo(read.base, 1);
+  });
+});
