@@ -13,6 +13,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "ai-sdk-desk.ts": /The case is closed, as the rules demand\.\nreward: 1/,
   "agent.ts": /^$/,
   "openai-agent.ts": /^$/,
+  "orders-agent.ts": /^$/,
   "pi-agent.ts": /^$/,
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "desk-agent.ts": /^$/,

@@ -1,0 +1,276 @@
+/**
+ * Does RL improve an agent of the AI SDK beyond what it imitates? examples/orders-agent.ts on two
+ * cores, as docs/results/agent.md reports it.
+ *
+ *   npm run build && npm run bench -- orders --model FILE.gguf --seed 0 --out runs/orders-0
+ *
+ * A scripted clerk, which stands in for a stronger model, is recorded with `pawl distill`; the model
+ * imitates some of its episodes, goes on with RL (`pawl train`), and is tested before and after
+ * (`pawl eval`). Writes OUT/result.json. `--tiny` goes through all of it with a few episodes.
+ *
+ *   npm run bench -- orders --read OUT…    reads the results of such runs into bench/orders.json
+ *   npm run bench -- orders --write        writes the table of docs/results/agent.md
+ */
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { readCard } from "@pawl/pawl/evaluation/card-markdown.js";
+import { table } from "@pawl/studies/markdown.js";
+import { type Estimate, estimate } from "@pawl/studies/statistics.js";
+import { machine } from "./peer/side.js";
+
+const AGENT = "examples/orders-agent.ts";
+const DATA = "bench/orders.json";
+export const PAGE = "docs/results/agent.md";
+const MARKS = ["<!-- npm run bench -- orders --write -->", "<!-- end -->"] as const;
+
+/** Tested after imitation and after RL, sampled as in training and greedily. */
+const TESTS = [
+  ["imitated-sampled", "reference", "1"],
+  ["trained-sampled", ".", "1"],
+  ["imitated-greedy", "reference", "0"],
+  ["trained-greedy", ".", "0"],
+] as const;
+type Test = (typeof TESTS)[number][0];
+
+/** What a run came to; what was not reached in time is missing. */
+interface Result {
+  readonly seed: number;
+  readonly demonstrations: number;
+  readonly updates: number;
+  readonly split: string;
+  readonly tasks: number;
+  readonly machine: string;
+  readonly date: string;
+  /** Success of each test, and by type of task. */
+  readonly success: Partial<Record<Test, number>>;
+  readonly types: Partial<Record<Test, Readonly<Record<string, number>>>>;
+  /** Success in training, by update, and the seconds of each update. */
+  readonly curve: readonly number[];
+  readonly updateSeconds: readonly number[];
+  readonly seconds: Readonly<Record<string, number>>;
+}
+
+interface Message {
+  readonly role: string;
+  readonly content: string | null;
+}
+
+/** What the scripted clerk says next. */
+function clerk(messages: readonly Message[]): object {
+  const [, quantity, item] = /(\d+) of the (\w+)/.exec(messages[1]!.content!)!;
+  const [found, total] = messages
+    .filter(({ role }) => role === "tool")
+    .map(({ content }) => JSON.parse(content!));
+  const call = (name: string, values: object) => ({
+    content: null,
+    tool_calls: [
+      { id: "1", type: "function", function: { name, arguments: JSON.stringify(values) } },
+    ],
+  });
+  if (found === undefined) return call("find", { item });
+  const isEnough = found.stock >= Number(quantity);
+  if (isEnough && total === undefined)
+    return call("multiply", { a: Number(quantity), b: found.price });
+  return { content: JSON.stringify({ sold: isEnough, total: total ?? 0 }) };
+}
+
+/** Serves the clerk by OpenAI's chat completions. */
+export async function startClerk() {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const message = { role: "assistant", ...clerk(JSON.parse(body).messages) };
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ choices: [{ message }] }));
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    stop: () => server.close(),
+  };
+}
+
+function pawl(...args: readonly string[]): Promise<void> {
+  console.error(`pawl ${args.join(" ")}`);
+  const child = spawn(process.execPath, ["bin/pawl.js", ...args], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  return new Promise((done, fail) => {
+    child.once("exit", (code) =>
+      code === 0 ? done() : fail(new Error(`pawl ${args[0]} ended with ${code}`)),
+    );
+  });
+}
+
+const percent = (share: number | undefined): string =>
+  share === undefined ? "–" : (100 * share).toFixed(1);
+
+const interval = ({ interval: [low, high] = [Number.NaN, Number.NaN] }: Estimate): string =>
+  `${percent(low)} to ${percent(high)}`;
+
+/** The table of the page: each seed, and their mean. */
+export function resultsTable(results: readonly Result[]): readonly string[] {
+  const columns = results.map(({ success: of }) => [
+    of["imitated-sampled"],
+    of["trained-sampled"],
+    gain(of["imitated-sampled"], of["trained-sampled"]),
+    of["imitated-greedy"],
+    of["trained-greedy"],
+    gain(of["imitated-greedy"], of["trained-greedy"]),
+  ]);
+  const means = [0, 1, 2, 3, 4, 5].map((at) => {
+    const values = columns.map((one) => one[at]);
+    return values.includes(undefined) ? undefined : estimate(values as number[]);
+  });
+  return table(
+    [
+      ...["seed", "imitated", "after RL", "gain", "greedily, imitated", "after RL", "gain"],
+      ...["minutes of imitation and RL", "seconds an update"],
+    ],
+    [
+      ...results.map(({ seed, seconds, updateSeconds }, i) => [
+        String(seed),
+        ...columns[i]!.map(percent),
+        (seconds.train! / 60).toFixed(1),
+        (updateSeconds.reduce((sum, one) => sum + one, 0) / updateSeconds.length).toFixed(1),
+      ]),
+      ["mean", ...means.map((one) => percent(one?.mean)), "", ""],
+      ["95 %", ...means.map((one) => (one === undefined ? "–" : interval(one))), "", ""],
+    ],
+  );
+}
+
+const gain = (from: number | undefined, to: number | undefined): number | undefined =>
+  from === undefined || to === undefined ? undefined : to - from;
+
+export const readResults = (): readonly Result[] =>
+  JSON.parse(readFileSync(DATA, "utf8")) as Result[];
+
+/** What the command writes into the page. */
+export function writtenPart(results: readonly Result[]): string {
+  return [MARKS[0], "", ...resultsTable(results), "", MARKS[1]].join("\n");
+}
+
+export async function main(args: readonly string[]): Promise<object> {
+  if (args[0] === "--read") {
+    const results = args
+      .slice(1)
+      .map((folder) => JSON.parse(readFileSync(join(folder, "result.json"), "utf8")) as Result);
+    results.sort((a, b) => a.seed - b.seed);
+    writeFileSync(DATA, `${JSON.stringify(results, undefined, 1)}\n`);
+    return { runs: results.length };
+  }
+  if (args[0] === "--write") {
+    const page = readFileSync(PAGE, "utf8");
+    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
+    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
+    const results = readResults();
+    const rest = page.slice(to + MARKS[1].length);
+    writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(results)}${rest}`);
+    return { runs: results.length };
+  }
+  return study(args);
+}
+
+/** One run: distilled, imitated, trained, tested. */
+async function study(args: readonly string[]): Promise<Result> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      model: { type: "string", default: "pypi:smollm2-135m-instruct" },
+      seed: { type: "string", default: "0" },
+      out: { type: "string", default: "runs/orders" },
+      demonstrations: { type: "string", default: "48" },
+      epochs: { type: "string", default: "2" },
+      "imitation-rate": { type: "string", default: "1e-3" },
+      rate: { type: "string", default: "2e-4" },
+      updates: { type: "string", default: "24" },
+      groups: { type: "string", default: "4" },
+      split: { type: "string", default: "test" },
+      tasks: { type: "string", default: "256" },
+      threads: { type: "string", default: "2" },
+      tiny: { type: "boolean", default: false },
+    },
+  });
+  const { seed, out, model, split, threads } = values;
+  const tiny = values.tiny ? { demonstrations: "4", updates: "1", groups: "1", tasks: "4" } : {};
+  const { demonstrations, epochs, updates, groups, tasks, ...rates } = { ...values, ...tiny };
+  mkdirSync(out, { recursive: true });
+  const seconds: Record<string, number> = {};
+  const timed = async (name: string, work: Promise<void>): Promise<void> => {
+    const start = performance.now();
+    await work;
+    seconds[name] = Math.round((performance.now() - start) / 1000);
+  };
+  const common = ["--seed", seed, "--engine.threads", threads];
+  const [taught, run] = [join(out, "taught"), join(out, "run")];
+  const teacher = await startClerk();
+  await timed(
+    "distill",
+    pawl(
+      ...["distill", AGENT, "--teacher", teacher.address, "--teacher.model", "scripted-clerk"],
+      ...["--student", model, "--tasks", demonstrations, "--max-tokens", "48", ...common],
+      ...["--out", taught],
+    ),
+  );
+  teacher.stop();
+  await timed(
+    "train",
+    pawl(
+      ...["train", "--agent", AGENT, "--model.start", model, "--engine.lora-rank", "16", ...common],
+      ...["--warm-start.runs", taught, "--warm-start.min-return", "1"],
+      ...["--warm-start.episodes", demonstrations, "--warm-start.sft.epochs", epochs],
+      ...["--warm-start.sft.batch", "4", "--warm-start.sft.observation-weight", "0"],
+      ...["--warm-start.sft.optimizer.learning-rate", rates["imitation-rate"]],
+      ...["--warm-start.sft.optimizer.warmup", "2"],
+      ...["--updates", updates, "--groups", groups, "--group-size", "8", "--max-tokens", "48"],
+      ...["--optimizer.learning-rate", rates.rate, "--optimizer.schedule", "constant"],
+      ...["--optimizer.warmup", "2", "--gradients.every", "0", "--objective.kl", "0"],
+      ...["--evaluation.every", "0", "--out", run],
+    ),
+  );
+  const lines = openRun(run, () => undefined)
+    .metrics()
+    .filter((line) => line["train.success"] !== undefined);
+  let result: Result = {
+    ...{ seed: Number(seed), demonstrations: Number(demonstrations), updates: Number(updates) },
+    ...{ split, tasks: Number(tasks), machine: `${threads} of ${machine()}` },
+    ...{ date: new Date().toISOString().slice(0, 10), success: {}, types: {} },
+    curve: lines.map((line) => line["train.success"]!),
+    updateSeconds: lines.map((line) =>
+      Object.entries(line).reduce(
+        (sum, [name, value]) => sum + (name.startsWith("seconds.") ? value : 0),
+        0,
+      ),
+    ),
+    seconds,
+  };
+  for (const [name, checkpoint, temperature] of TESTS) {
+    const card = join(out, name);
+    await timed(
+      name,
+      pawl(
+        ...["eval", "--checkpoint", join(run, checkpoint), "--split", split, "--tasks", tasks],
+        ...["--temperature", temperature, "--max-tokens", "48", "--concurrency", "64"],
+        ...[...common, "--out", card],
+      ),
+    );
+    const { success, byType } = readCard(card).results;
+    if (success === undefined) throw new Error(`${card}: no episode was evaluated`);
+    const types = Object.fromEntries(
+      Object.entries(byType).map(([type, figures]) => [type, figures.success ?? Number.NaN]),
+    );
+    result = {
+      ...result,
+      success: { ...result.success, [name]: success },
+      types: { ...result.types, [name]: types },
+    };
+    writeFileSync(join(out, "result.json"), `${JSON.stringify(result, undefined, 1)}\n`);
+  }
+  return result;
+}
