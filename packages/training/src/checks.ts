@@ -9,6 +9,7 @@ import type { Episode } from "@pawl/core/rollout/episode.js";
 import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { checkCorrections } from "@pawl/core/train/corrections.js";
+import { checkCurriculum } from "@pawl/core/train/curriculum.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
 import { checkScoring } from "@pawl/core/train/reference-scores.js";
 import { checkStaleness } from "@pawl/core/train/staleness.js";
@@ -100,6 +101,7 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkContext(config);
   checkStaleness(config);
   checkScoring(config);
+  checkCurriculum(config);
   checkWarmStart(config);
   checkStopOn(config, {
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),

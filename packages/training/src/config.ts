@@ -10,6 +10,7 @@ import { pawOptions } from "@pawl/core/objectives/paw-options.js";
 import { paceOptions } from "@pawl/core/rollout/pace.js";
 import { promptOptions } from "@pawl/core/text/prompt.js";
 import { correctionOptions } from "@pawl/core/train/corrections.js";
+import { curriculumOptions } from "@pawl/core/train/curriculum.js";
 import { gradientOptions } from "@pawl/core/train/gradients.js";
 import { optimizerOptions } from "@pawl/core/train/schedule.js";
 import { sftOptions } from "@pawl/core/train/sft.js";
@@ -102,6 +103,7 @@ export function trainConfig(kind: EnvKind) {
     split: z.string().default("train").describe("split to train on"),
     groups: count.default(16).describe("tasks per update, one group of episodes each"),
     groupSize: count.default(8).describe("episodes per group"),
+    curriculum: curriculumOptions,
     stepLimit: count
       .optional()
       .describe("maximum steps per episode (default: the environment's limit)"),

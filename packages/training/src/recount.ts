@@ -110,6 +110,7 @@ function ofEpisodes(groups: readonly Group[]): MetricsLine {
   const types = [...new Set(whole.map(({ task }) => task.type))];
   return {
     "train.broken": all.length - whole.length,
+    ...replacedGroups(all),
     ...(whole.length > 0 && {
       "train.success": successes(whole),
       "train.return": mean(whole.map((episode) => episode.return)),
@@ -125,6 +126,16 @@ function ofEpisodes(groups: readonly Group[]): MetricsLine {
         successes(whole.filter(({ task }) => task.type === type)),
       ]),
     ),
+  };
+}
+
+/** What was played in place of these groups before, and not learnt. */
+function replacedGroups(episodes: readonly Episode[]): MetricsLine {
+  const notes = episodes.flatMap(({ replaced }) => replaced ?? []);
+  if (notes.length === 0) return {};
+  return {
+    "curriculum.replaced": notes.length,
+    "curriculum.tokens": sum(notes.map(({ tokens }) => tokens)),
   };
 }
 

@@ -12,7 +12,8 @@
  * too, and the action entropy comes from a forward pass over the recorded tokens, not from what was
  * recorded while sampling. Some code is shared with training, because the alternative is a second
  * engine or optimiser: sequences and their weights (`update/`), objectives, mini-batches and the
- * engine; the teacher of corrections; and estimators that the recount does not know.
+ * engine; the teacher of corrections; the curriculum's estimates; and estimators that the recount
+ * does not know.
  *
  * Not compared: evaluations, whose episodes are not recorded; times; memory; and gradients that
  * were measured on a sample, as in older runs. The advantages of a critic,
@@ -39,6 +40,7 @@ import { promptStyle } from "@pawl/core/text/prompt.js";
 import { drawnLogprobs } from "@pawl/core/text/sequence.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { type Critic, hasCritic, hasOwnCritic } from "@pawl/core/train/critic.js";
+import { createCurriculum } from "@pawl/core/train/curriculum.js";
 import { updateSeed } from "@pawl/core/train/draws.js";
 import { measureGradients } from "@pawl/core/train/gradients.js";
 import { createLearner } from "@pawl/core/train/learner.js";
@@ -206,6 +208,8 @@ async function createReplayer(
   let engine: Engine | undefined;
   let critic: Critic | undefined;
 
+  const curriculum = createCurriculum(environment, config);
+
   const full = config.paw.loss !== "off" && config.paw.entropy === "full";
   const advantagesOf = (groups: readonly Group[], values?: TokenNumbers) =>
     recountAdvantages(groups, config.advantage, values) ??
@@ -216,6 +220,8 @@ async function createReplayer(
     // The record does not say how the tokens of a sampler, or of older weights, were weighted.
     const isOwn = !usesSampler(index) && !mayBeStale(configAt(index));
     const atRatioOne = !valued && isOwn && hasSampledLogprobs(groups);
+    const expected = curriculum.expected(groups);
+    curriculum.see(index, groups);
     const counted = recount(groups, {
       config: { ...config, paw: pawAt(config.paw, index) },
       maxReturn,
@@ -223,8 +229,11 @@ async function createReplayer(
       ownGroups: valued,
       advantages: atRatioOne ? advantagesOf(groups) : undefined,
     });
-    if (!mayBeStale(configAt(index))) return counted;
-    return { ...counted, "train.staleness": recountStaleness(groups, index) };
+    return {
+      ...counted,
+      ...(expected !== undefined && { "curriculum.expected": expected }),
+      ...(mayBeStale(configAt(index)) && { "train.staleness": recountStaleness(groups, index) }),
+    };
   };
 
   /** With the engine at the weights before the update: everything. */

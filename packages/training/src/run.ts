@@ -25,7 +25,7 @@ import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { type Critic, hasCritic, hasOwnCritic } from "@pawl/core/train/critic.js";
 import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
 import { updateMetrics } from "@pawl/core/train/metrics.js";
-import { groupsAhead } from "@pawl/core/train/recorded-updates.js";
+import { groupsAhead, recordedUpdates } from "@pawl/core/train/recorded-updates.js";
 import { expectedSteps, lengthNotice, trainRl } from "@pawl/core/train/rl.js";
 import type { FinishedUpdate } from "@pawl/core/train/rl-types.js";
 import { fitSamples, type SftStep, sft } from "@pawl/core/train/sft.js";
@@ -134,6 +134,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
         ahead: checkpoint?.state.ahead && groupsAhead(folder, checkpoint, config.groups),
+        recorded: checkpoint && recordedUpdates(folder, config.groups),
         ...(signal !== undefined && { signal }),
         onActivity: options.onActivity,
         onEpisodes: async (groups, index) =>

@@ -87,6 +87,11 @@ export interface Episode {
    * that learns from it may be a later one.
    */
   readonly weights?: number;
+  /**
+   * What was played in its group's place before, in order, and not learnt, because all episodes
+   * earned the same; recorded with the group's first attempt.
+   */
+  readonly replaced?: readonly ReplacedGroup[];
   /** The largest return of its task, if the world knows one besides the environment's. */
   readonly maxReturn?: number;
   /** Sum of the rewards, without penalties. */
@@ -103,6 +108,13 @@ export interface Episode {
   readonly untrained?: Readonly<Record<string, number>>;
   /** The error, if `stop` is `broken`, or if an agent ended with one that the model's output caused. */
   readonly error?: string;
+}
+
+/** A group that another has replaced: its task, how its episodes ended, and the tokens they sampled. */
+export interface ReplacedGroup extends Pick<Task, "id" | "type"> {
+  readonly successes: number;
+  readonly episodes: number;
+  readonly tokens: number;
 }
 
 /** The numbers of an episode's steps in the order in which they were taken. */

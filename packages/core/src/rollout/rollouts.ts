@@ -28,6 +28,19 @@ export interface PaceLoad extends Load {
   readonly carried: number;
 }
 
+/** The load of two rollouts, one after another. */
+export function together(a: PaceLoad | undefined, b: PaceLoad | undefined): PaceLoad | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return {
+    busySeconds: a.busySeconds + b.busySeconds,
+    calls: a.calls + b.calls,
+    rows: a.rows + b.rows,
+    live: Math.max(a.live, b.live),
+    seconds: a.seconds + b.seconds,
+    carried: b.carried,
+  };
+}
+
 /** One rollout after another, at the pace that is set. */
 export interface Rollouts {
   /** The engine that the policy is to ask, and how many episodes at a time (undefined: all). */

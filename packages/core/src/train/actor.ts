@@ -8,14 +8,17 @@
  * record.
  */
 import type { ActingEngine, Engine } from "../engine/engine.js";
-import type { Environment } from "../envs/env.js";
+import type { Environment, Task } from "../envs/env.js";
+import { mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
-import { createRollouts, type Played } from "../rollout/rollouts.js";
+import { createRollouts, type Played as PlayedTasks, together } from "../rollout/rollouts.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
-import { drawTasks, updateSeed } from "./draws.js";
+import { createCurriculum, earnedTheSame, replacing } from "./curriculum.js";
+import { updateSeed } from "./draws.js";
 import { modelPolicy } from "./evaluate.js";
+import type { RecordedUpdate } from "./recorded-updates.js";
 import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";
@@ -28,12 +31,20 @@ export interface ActorContext {
   readonly style: PromptStyle;
   /** The first update's groups, if they were drawn before the run was interrupted. */
   readonly ahead?: readonly Group[] | undefined;
+  /** The updates that a resumed run has recorded, by which its curriculum goes on. */
+  readonly recorded?: Iterable<RecordedUpdate> | undefined;
   /** The reference, if it scores while the policy acts. */
   readonly reference?: ReferenceScores | undefined;
   readonly signal?: AbortSignal;
   /** Called with episodes that were drawn ahead: they are to be recorded. */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
   readonly onActivity?: OnActivity | undefined;
+}
+
+/** What was played for an update. */
+interface Played extends PlayedTasks {
+  /** How many of its episodes were expected to succeed, if the curriculum says so. */
+  readonly expected?: number | undefined;
 }
 
 /** The episodes of an update. */
@@ -72,6 +83,7 @@ export type ActorOptions = Pick<
   | "split"
   | "groups"
   | "groupSize"
+  | "curriculum"
   | "stepLimit"
   | "invalidActionLimit"
   | "maxTokens"
@@ -95,20 +107,25 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
   const interrupt = (): void => stop.abort(context.signal!.reason);
   if (context.signal?.aborted) interrupt();
   context.signal?.addEventListener("abort", interrupt, { once: true });
+  const curriculum = createCurriculum(environment, options);
+  let expectedLast: number | undefined;
+  for (const { update, groups: before } of context.recorded ?? []) {
+    expectedLast = curriculum.expected(before);
+    curriculum.see(update, before);
+  }
   // What a run that was interrupted had drawn is in its record.
   let ahead: Ahead | undefined = context.ahead && {
-    played: Promise.resolve({ groups: context.ahead, seconds: 0 }),
+    played: Promise.resolve({ groups: context.ahead, expected: expectedLast, seconds: 0 }),
     waited: 0,
   };
 
-  const play = async (index: number, weights: number): Promise<Played> => {
-    const seed = updateSeed(options, index);
-    const tasks = drawTasks(environment, options, seed).slice(0, groups - rollouts.carried);
+  /** Plays a group of each of these tasks. */
+  const playTasks = async (tasks: readonly Task[], seed: number): Promise<Played> => {
     const episodes = (tasks.length + rollouts.carried) * groupSize;
     const counted = countingEpisodes("playing", episodes, onActivity);
     // With overlap the engine learns meanwhile, and scores afterwards.
     const watcher = isAhead ? undefined : context.reference?.watch(groupSize);
-    const played = await rollouts.play({
+    return rollouts.play({
       ...{ environment, policy, style, tasks, groupSize, seed, signal: stop.signal },
       ...(watcher !== undefined && { onStep: watcher.onStep }),
       onEpisode(episode) {
@@ -118,10 +135,43 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
       ...(stepLimit !== undefined && { stepLimit }),
       ...(invalidActionLimit !== undefined && { invalidActionLimit }),
     });
-    if (!mayBeStale(options)) return played;
+  };
+
+  /** Plays other tasks in place of those whose episodes all earned the same. */
+  const redraw = async (first: Played, seed: number): Promise<Played> => {
+    let played = first;
+    let left = options.curriculum.redraw;
+    const taken = played.groups.map(({ task }) => task);
+    for (let round = 1; left > 0; round++) {
+      const equal = played.groups.filter(earnedTheSame).slice(0, left);
+      if (equal.length === 0) break;
+      left -= equal.length;
+      const again = mixSeed(seed, "redraw", round);
+      const tasks = curriculum.draw(again, equal.length, taken);
+      taken.push(...tasks);
+      const more = await playTasks(tasks, again);
+      const instead = new Map(equal.map((group, i) => [group, replacing(group, more.groups[i]!)]));
+      played = {
+        groups: played.groups.map((group) => instead.get(group) ?? group),
+        pace: together(played.pace, more.pace),
+      };
+    }
+    return played;
+  };
+
+  const play = async (index: number, weights: number): Promise<Played> => {
+    const seed = updateSeed(options, index);
+    const tasks = curriculum.draw(seed, groups).slice(0, groups - rollouts.carried);
+    const played = await redraw(await playTasks(tasks, seed), seed);
+    const expected = curriculum.expected(played.groups);
+    curriculum.see(index, played.groups);
+    if (!mayBeStale(options)) return { ...played, expected };
     // What was carried over comes last, and was begun by the weights before.
     const drewIt = ({ index: place }: Group) => (place < tasks.length ? weights : weights - 1);
-    return { ...played, groups: played.groups.map((group) => drawnWith(group, drewIt(group))) };
+    return {
+      ...{ ...played, expected },
+      groups: played.groups.map((group) => drawnWith(group, drewIt(group))),
+    };
   };
 
   const begin = async (index: number, weights: number): Promise<Ahead> => {

@@ -23,6 +23,8 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "train.staleness": meanStaleness(done),
     "train.equalGroups": done.equalGroups,
     ...byType("train", tally),
+    "curriculum.expected": done.expected ?? Number.NaN,
+    ...replacedMetrics(done),
     "world.lambda": summary.meanLambda,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
@@ -37,6 +39,18 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),
     "memory.mib": process.resourceUsage().maxRSS / 1024,
   });
+}
+
+/** What was played and not learnt; nothing where nothing was. */
+function replacedMetrics({ groups }: FinishedUpdate): MetricsLine {
+  const replaced = groups.flatMap(({ episodes }) =>
+    episodes.flatMap((episode) => episode.replaced ?? []),
+  );
+  if (replaced.length === 0) return {};
+  return {
+    "curriculum.replaced": replaced.length,
+    "curriculum.tokens": replaced.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
 }
 
 /** Updates between the weights that drew the episodes and those that learn; NaN if always none. */

@@ -4,11 +4,17 @@ import type { Checkpoint } from "../runs/checkpoints.js";
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
 
+/** An update of a record. */
+export interface RecordedUpdate {
+  readonly update: number;
+  readonly groups: readonly Group[];
+}
+
 /** The episodes of each update in their groups; groups are numbered through the whole run. */
 export function* updatesOf(
   episodes: Iterable<Episode>,
   groupsPerUpdate: number,
-): Generator<{ readonly update: number; readonly groups: readonly Group[] }> {
+): Generator<RecordedUpdate> {
   let current = new Map<number, Episode[]>();
   let update = 0;
   const groups = (): readonly Group[] =>
@@ -27,6 +33,13 @@ export function* updatesOf(
   }
   if (current.size > 0) yield { update, groups: groups() };
 }
+
+/** The updates in a run's folder. */
+export const recordedUpdates = (
+  folder: string,
+  groupsPerUpdate: number,
+): Iterable<RecordedUpdate> =>
+  updatesOf(openRun(folder, () => undefined).episodes(), groupsPerUpdate);
 
 /** The groups that a checkpoint's next update was drawn with before the run was interrupted. */
 export function groupsAhead(

@@ -9,8 +9,10 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
 import type { CorrectionOptions } from "./corrections.js";
+import type { CurriculumOptions } from "./curriculum.js";
 import type { GradientRelation } from "./gradients.js";
 import type { Learnt } from "./learn.js";
+import type { RecordedUpdate } from "./recorded-updates.js";
 import type { OptimizerOptions } from "./schedule.js";
 
 /** Settings of the loop. */
@@ -19,6 +21,8 @@ export interface RlOptions {
   readonly split: string;
   readonly groups: number;
   readonly groupSize: number;
+  /** Which tasks are drawn. */
+  readonly curriculum: CurriculumOptions;
   readonly stepLimit?: number | undefined;
   readonly invalidActionLimit?: number | undefined;
   readonly maxTokens: number;
@@ -50,6 +54,8 @@ export interface RlProgress {
   readonly optimizerSteps: number;
   /** The first update's groups, if they were drawn before the run was interrupted. */
   readonly ahead?: readonly Group[] | undefined;
+  /** The updates that a resumed run has recorded. */
+  readonly recorded?: Iterable<RecordedUpdate> | undefined;
   readonly signal?: AbortSignal;
   /**
    * Called with the episodes of an update, when the time has come to record them: while the engine
@@ -83,6 +89,8 @@ export interface FinishedUpdate {
   readonly overlapped?: number | undefined;
   /** The share of the actions that the reference had scored when acting was over; undefined if it began then. */
   readonly scoredAhead?: number | undefined;
+  /** The mean estimate of its tasks' success before they were played, if the curriculum has one. */
+  readonly expected?: number | undefined;
   /** Whether the next update has been drawn already, and recorded. */
   readonly isAhead: boolean;
   /** Seconds each phase took. */

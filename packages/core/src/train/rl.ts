@@ -83,6 +83,7 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     await context.onUpdate({
       ...{ index, groups, prepared, equalGroups: equal },
       ...{ ...outcome, pace: drawn.pace, overlapped: drawn.overlapped, isAhead },
+      expected: drawn.expected,
       scoredAhead: scored.ahead,
       seconds: { ...laps, rollout: laps.rollout + drawn.waited },
     });
