@@ -18,14 +18,13 @@
  * same tasks.
  */
 import { z } from "zod";
-import { usesCritic } from "../advantages/advantages.js";
+import { type AdvantageOptions, usesCritic } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Episode, Group } from "../rollout/episode.js";
-import { carries } from "../rollout/pace.js";
+import { carries, type PaceOptions } from "../rollout/pace.js";
 import { drawTasks } from "./draws.js";
-import type { RlOptions } from "./rl-types.js";
 
 /** Settings of the curriculum: types, defaults, help and errors come from here. */
 export const curriculumOptions = z
@@ -52,7 +51,12 @@ export type CurriculumOptions = z.output<typeof curriculumOptions>;
 export function checkCurriculum({
   curriculum: { redraw },
   ...config
-}: Pick<RlOptions, "curriculum" | "groupSize" | "advantage" | "rollout">): void {
+}: {
+  readonly curriculum: Pick<CurriculumOptions, "redraw">;
+  readonly groupSize: number;
+  readonly advantage: AdvantageOptions;
+  readonly rollout: PaceOptions;
+}): void {
   if (redraw === 0) return;
   const not = (what: string, fix: string) =>
     new ConfigError(`curriculum.redraw ${redraw}: ${what}; ${fix}, or set curriculum.redraw to 0`);
@@ -89,7 +93,10 @@ interface Count {
 /** A curriculum that has seen nothing yet. */
 export function createCurriculum(
   environment: Environment,
-  { split, curriculum: { rate } }: Pick<RlOptions, "split" | "curriculum">,
+  {
+    split,
+    curriculum: { rate },
+  }: { readonly split: string; readonly curriculum: CurriculumOptions },
 ): Curriculum {
   const tasks = new Map<string, Count>();
   const types = new Map<string, Count>();
