@@ -1,6 +1,7 @@
 /**
- * `node docs/screenshots.js FOLDER [RUN…]`: pictures of each page of `pawl ui` into docs/images, from the
- * runs of a folder; the first run named is opened, and all of them are compared.
+ * `node docs/screenshots.js FOLDER RUN…`: pictures of each page of `pawl ui` and of `pawl try` into
+ * docs/images, from the runs of a folder; the first run named is opened, and all of them are compared.
+ * What `pawl try` has trained in FOLDER/try is shown; it is trained there first if it was not.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -12,17 +13,15 @@ if (first === undefined) {
   process.exit(2);
 }
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const server = spawn(process.execPath, [
-  here("../dist/lib/main.js"),
-  "ui",
-  folder,
-  "--play",
-  "--port",
-  "0",
-]);
-const address = await new Promise((resolve) => {
-  server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data.toString())[0]));
-});
+/** Starts a command that serves a page; resolves with its process and address. */
+async function served(...args) {
+  const server = spawn(process.execPath, [here("../dist/lib/main.js"), ...args]);
+  const address = await new Promise((resolve) => {
+    server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data.toString())[0]));
+  });
+  return { server, address };
+}
+const { server, address } = await served("ui", folder, "--play", "--port", "0");
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
@@ -62,5 +61,20 @@ await shoot("inside", `play?run=${run}&inside=${run}&seed=1`, "button", async ()
   await page.getByText("You, step 1").waitFor();
 });
 await shoot("results", "results", "h1");
-await browser.close();
 server.kill("SIGINT");
+
+const tried = await served("try", `${folder}/try`);
+await page.goto(tried.address);
+await page.locator(".expectation").first().waitFor();
+const train = page.getByRole("button", { name: /^Train it/ });
+if ((await train.textContent()) === "Train it") {
+  await train.click();
+  await page.getByText("update 36 of 36, done").waitFor({ timeout: 1_800_000 });
+}
+// A step whose observation was not expected word for word says more.
+await page.locator(".expectation .badge.failed").first().waitFor();
+await page.getByRole("button", { name: "Pause" }).click();
+await page.waitForTimeout(3000);
+await page.screenshot({ path: here("images/ui-try.png") });
+await browser.close();
+tried.server.kill("SIGINT");

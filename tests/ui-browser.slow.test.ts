@@ -3,6 +3,7 @@
  * a world is played. Skipped without Chromium.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
@@ -10,6 +11,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isWhole } from "@pawl/core/dose-testing.js";
+import { readManifest } from "@pawl/core/runs/manifest.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
 import { trainRun } from "@pawl/training/run.js";
 import { tinyConfig } from "@pawl/training/testing.js";
@@ -306,6 +308,31 @@ describe.skipIf(executablePath === undefined)(
       );
       expect(wide).toBe(window);
       await phone.close();
+    });
+
+    it("lets an agent act in pawl try, trains it, and ends both together", async () => {
+      const folder = join(root, "try");
+      const child = spawn(process.execPath, ["dist/lib/main.js", "try", folder], {
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      const ended = new Promise((resolve) => child.on("exit", resolve));
+      const [printed] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+      await page.goto(/http:\S+/.exec(printed)![0]);
+      await page.locator(".expectation").first().waitFor();
+      await page.getByRole("button", { name: "Pause" }).click();
+      expect(await faults()).toEqual([]);
+      await page.getByRole("button", { name: "Train it" }).click();
+      await page.locator("figure.chart").waitFor();
+      await page.getByText(/^after update \d/).waitFor();
+      await page.getByRole("button", { name: "Step" }).click();
+      await page.getByRole("button", { name: "Go on" }).waitFor();
+      expect(await faults()).toEqual([]);
+      await page.goto("about:blank");
+      child.kill("SIGINT");
+      expect(await ended).toBe(0);
+      await expect
+        .poll(() => readManifest(join(folder, "trained")).status, { timeout: patience })
+        .toBe("interrupted");
     });
 
     it("never wrote an error to the console", () => {

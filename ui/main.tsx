@@ -17,6 +17,7 @@ import { Run } from "./run.js";
 import { Runs } from "./runs.js";
 import { ask } from "./server.js";
 import { visible } from "./text.js";
+import { Try } from "./try.js";
 
 function App(): JSX.Element {
   const place = usePlace();
@@ -47,6 +48,7 @@ function App(): JSX.Element {
       <header class="top">
         <nav aria-label="Pages">
           <strong class="name">Pawl</strong>
+          {session.value?.trial && tab("try", "Try")}
           {tab("", "Runs")}
           {tab("compare", "Compare")}
           {tab("results", "Results")}
@@ -90,6 +92,7 @@ function Page({
   readonly session: Session;
 }): JSX.Element {
   const [page, run = "", part, id = ""] = place.parts;
+  if (page === "try" && session.trial !== null) return <Try trial={session.trial} />;
   if (page === undefined) return <Runs />;
   if (page === "run" && part === undefined) return <Run key={run} id={run} />;
   if (page === "run" && part === "episodes") return <Episodes key={run} id={run} />;

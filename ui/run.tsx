@@ -113,8 +113,8 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-/** A run's metrics, which grow while it trains. */
-function useLiveRun(id: string) {
+/** A run's metrics, which grow while it trains; none without a name. */
+export function useLiveRun(id: string | undefined) {
   const [table, setTable] = useState<MetricsTable>();
   const [row, setRow] = useState<RunRow>();
   const [alarms, setAlarms] = useState<readonly AlarmRecord[]>([]);
@@ -123,6 +123,7 @@ function useLiveRun(id: string) {
   const [connected, setConnected] = useState(true);
   const end = useRef(0);
   useEffect(() => {
+    if (id === undefined) return;
     let stop = (): void => undefined;
     let left = false;
     const start = (): void => {

@@ -55,6 +55,7 @@ export const lines: Readonly<Record<string, Line>> = {
   "serve retriever": { args: words("--port 0"), serves: true },
   "serve env": { args: words("--env household --port 0"), serves: true },
   ui: { args: words(". --port 0"), serves: true },
+  try: { args: words("try --port 0"), serves: true },
   rescore: { args: words("played --reward ./reward.ts --out rescored.jsonl") },
   "serve mcp": { args: words("--env desk"), input: "" },
   completion: { args: ["bash"] },

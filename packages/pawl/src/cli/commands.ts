@@ -4,6 +4,7 @@ import type { CommandEntry } from "./command-entry.js";
 /** The commands of `pawl`. */
 export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
+  { name: "try", load: async () => (await import("./try.js")).tryOut },
   { name: "tune", load: async () => (await import("./tune.js")).tune },
   { name: "rwml", load: async () => (await import("./rwml.js")).rwml },
   { name: "distill", load: async () => (await import("./distill.js")).distill },

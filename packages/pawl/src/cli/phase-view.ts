@@ -1,6 +1,7 @@
 /** What the live views of training share: what is trained where, the phase, and the time left. */
 import { availableParallelism } from "node:os";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
+import { successInterval } from "@pawl/core/success-interval.js";
 import type { Activity } from "@pawl/core/train/activity.js";
 import { duration, number, percent, textColumns } from "./format.js";
 import { type Io, note } from "./io.js";
@@ -162,6 +163,15 @@ export function successes(line: MetricsLine): readonly (readonly [split: string,
     const split = /^eval\.(\w+)\.success$/.exec(name)?.[1];
     return split === undefined ? [] : [[split, value] as const];
   });
+}
+
+/** The 95 % interval of an evaluation, such as `37 – 54`, in percent; nothing where it is not known. */
+export function spanOf(line: MetricsLine, split: string): string {
+  const [success, episodes] = ["success", "episodes"].map((name) => line[`eval.${split}.${name}`]);
+  if (success === undefined || episodes === undefined || episodes === 0) return "";
+  const successes = Math.round(success * episodes);
+  const ends = successInterval({ successes, episodes }).map((end) => number(100 * end));
+  return ` (${ends.join(" – ")})`;
 }
 
 /** Measurements over time: all of a few, the first and last with a curve of many. */

@@ -81,14 +81,19 @@ describe("the live view of training", () => {
   it("writes line by line to a pipe, and counts an update of broken episodes", () => {
     const { io, written } = terminal(false);
     const progress = trainProgress(io, 2);
-    progress.onMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
+    const evaluated = { "eval.valid_seen.success": 0.1, "eval.valid_unseen.success": 0.5 };
+    const episodes = { "eval.valid_seen.episodes": 128, "eval.valid_unseen.episodes": 128 };
+    progress.onMetrics({ update: -1, ...evaluated });
     progress.onMetrics({ update: 0, "train.broken": 6 });
-    progress.onMetrics(update(1, 5));
+    progress.onMetrics({ ...update(1, 5), ...evaluated, ...episodes });
     progress.end();
-    const [warm, broken, whole] = written().split("\n");
-    expect(warm).toMatch(/warm-started · valid_seen 10\.0 %$/);
+    const lines = written().split("\n");
+    const [start, broken, whole, last] = lines;
+    expect(start).toMatch(/ {2}start · valid_seen 10\.0 % · valid_unseen 50\.0 %$/);
     expect(broken).toMatch(/update 1\/2 · reward – · success –/);
     expect(whole).toMatch(/update 2\/2 · reward 5\.00 · success 50\.0 % · λ 0\.50 · 0:00 left$/);
+    expect(last).toMatch(/valid_seen 10\.0 % \(6 – 17\) · valid_unseen 50\.0 % \(41 – 59\)$/);
+    for (const line of lines) expect(line.length).toBeLessThan(80);
   });
 });
 

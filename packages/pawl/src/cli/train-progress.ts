@@ -5,7 +5,7 @@ import type { SftStep } from "@pawl/core/train/sft.js";
 import type { SeenAlarm } from "@pawl/core/train/watch.js";
 import { number, percent } from "./format.js";
 import { type Io, note } from "./io.js";
-import { curve, phaseView, sparkline, successes } from "./phase-view.js";
+import { curve, phaseView, spanOf, sparkline, successes } from "./phase-view.js";
 
 const LABEL = 13;
 const MAIN = "rl";
@@ -41,6 +41,7 @@ export function trainProgress(
   const { cyan, dim, green } = io.colors;
   const returns: number[] = [];
   const evaluations = new Map<string, number[]>();
+  const spans = new Map<string, string>();
   let last: MetricsLine = {};
   let updatesDone = 0;
   let updatesBefore = 0;
@@ -61,15 +62,18 @@ export function trainProgress(
           ].join(dim(" · ")),
         ]),
     ...[...evaluations].map(
-      ([split, values]) => `${dim(split.padEnd(LABEL))}  ${green(curve(values))}`,
+      ([split, values]) =>
+        `${dim(split.padEnd(LABEL))}  ${green(curve(values))}${dim(spans.get(split)!)}`,
     ),
   ];
   const view = phaseView(io, { header, main: MAIN, more });
 
   /** Takes the numbers that the curves need; says which update they are of. */
   const remember = (line: MetricsLine): number => {
-    for (const [split, value] of successes(line))
+    for (const [split, value] of successes(line)) {
       evaluations.set(split, [...(evaluations.get(split) ?? []), value]);
+      spans.set(split, spanOf(line, split));
+    }
     const update = line.update ?? -1;
     // An update with only broken episodes has no success and no return, but still counts as an
     // update.
@@ -105,19 +109,22 @@ export function trainProgress(
       const update = remember(line);
       if (update >= 0) count();
       else view.redraw();
-      const parts = [
-        ...(update < 0
-          ? ["warm-started"]
-          : [
-              `update ${updatesDone}/${updates}`,
-              `reward ${number(line["train.return"] ?? Number.NaN, 2)}`,
-              `success ${percent(line["train.success"] ?? Number.NaN)}`,
-              `λ ${number(line["world.lambda"] ?? Number.NaN, 2)}`,
-            ]),
-        ...successes(line).map(([split, value]) => `${split} ${percent(value)}`),
-        ...(update < 0 ? [] : [`${view.timeLeft()} left`]),
-      ];
-      view.plain(parts.join(" · "));
+      if (update >= 0)
+        view.plain(
+          [
+            `update ${updatesDone}/${updates}`,
+            `reward ${number(line["train.return"] ?? Number.NaN, 2)}`,
+            `success ${percent(line["train.success"] ?? Number.NaN)}`,
+            `λ ${number(line["world.lambda"] ?? Number.NaN, 2)}`,
+            `${view.timeLeft()} left`,
+          ].join(" · "),
+        );
+      const evaluated = successes(line).map(
+        ([split, value]) => `${split} ${percent(value)}${spanOf(line, split)}`,
+      );
+      // A line of its own: with the update's it would be too long for a terminal.
+      if (evaluated.length > 0)
+        view.plain([...(update < 0 ? ["start"] : []), ...evaluated].join(" · "));
     },
     onAlarm: (alarm) => note(io, alarmLine(io, alarm)),
     onActivity: view.onActivity,

@@ -3,7 +3,8 @@ import { constants, setPriority } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { envConfig } from "@pawl/core/envs/registry.js";
-import { createPlay } from "@pawl/ui/server/play.js";
+import type { Trial } from "@pawl/ui/server/api.js";
+import { createPlay, type Play } from "@pawl/ui/server/play.js";
 import { createUiServer, randomKey } from "@pawl/ui/server/server.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
@@ -65,31 +66,54 @@ export const ui = defineCommand({
       own,
       `set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
     );
-    const key = own ?? randomKey();
-    // A training on the same machine goes first.
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-    // Scanning a large record leaves much garbage: collect it early rather than grow.
-    setFlagsFromString("--optimize-for-size");
+    const env = given(config.env);
     const play = config.play
-      ? createPlay({ root: folder, env: given(config.env), defaultWorld: DEFAULT_WORLD })
+      ? createPlay({ root: folder, env, defaultWorld: DEFAULT_WORLD })
       : undefined;
-    const server = createUiServer({
-      folder,
-      key,
-      ...(play !== undefined && { play: play.handle }),
-      recipeOf: runRecipe,
-      onFault: (error) => warn(io, `a page failed: ${(error as Error).message}`),
-    });
-    const { host } = await listen(server, config.port, config.host);
-    print(io, `http://${host}/${key}/ shows ${folder}; Ctrl-C stops it`);
-    await aborted(signal);
-    // Pages that listen would keep it open.
-    setImmediate(() => server.closeAllConnections());
-    await close(server);
-    await play?.close();
+    await servePages({ ...config, folder, play, key: own, io, signal }, (address) =>
+      print(io, `${address} shows ${folder}; Ctrl-C stops it`),
+    );
     return exitCodes.done;
   },
 });
+
+/** What is served, and where. */
+interface Pages {
+  readonly folder: string;
+  readonly play: Play | undefined;
+  readonly trial?: Trial;
+  readonly key?: string | undefined;
+  readonly host: string;
+  readonly port: number;
+  readonly io: Io;
+  readonly signal: AbortSignal;
+}
+
+/** Serves the page until it is stopped. */
+export async function servePages(
+  { folder, play, trial, key = randomKey(), host, port, io, signal }: Pages,
+  announce: (address: string) => void,
+): Promise<void> {
+  // A training on the same machine goes first.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  // Scanning a large record leaves much garbage: collect it early rather than grow.
+  setFlagsFromString("--optimize-for-size");
+  const server = createUiServer({
+    folder,
+    key,
+    trial,
+    ...(play !== undefined && { play: play.handle }),
+    recipeOf: runRecipe,
+    onFault: (error) => warn(io, `a page failed: ${(error as Error).message}`),
+  });
+  const at = await listen(server, port, host);
+  announce(`http://${at.host}/${key}/`);
+  await aborted(signal);
+  // Pages that listen would keep it open.
+  setImmediate(() => server.closeAllConnections());
+  await close(server);
+  await play?.close();
+}
 
 const given = (env: Readonly<Record<string, unknown>> | undefined) =>
   env === undefined ? undefined : { ...env, name: String(env.name) };

@@ -171,6 +171,14 @@ export interface Session {
   readonly version: string;
   readonly folder: string;
   readonly play: boolean;
+  /** Of `pawl try`: the run that acts at first, and the one that goes on from it. */
+  readonly trial: Trial | null;
+}
+
+/** Two runs of `pawl try`. */
+export interface Trial {
+  readonly start: string;
+  readonly trained: string;
 }
 
 /** A result of `pawl wm eval …`, `pawl eval` and the like, as it was written. */
@@ -253,6 +261,11 @@ export interface NextAction {
   readonly p: number;
   readonly predicted?: string;
   readonly predictedSuccess?: boolean;
+}
+
+/** The tokens of what came, with the probabilities that an agent gave them. */
+export interface Surprise {
+  readonly tokens: readonly TokenView[];
 }
 
 /** What an agent would do: every listed action scored, or the agent sampled a few times. */

@@ -22,9 +22,10 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { degenerationOf, type Prediction } from "@pawl/worldmodel/model.js";
 import { maskOf } from "../report/predictions.js";
 import type { TokenView } from "../report/views.js";
-import type { ExpectedStep, NextAction, NextActions } from "./api.js";
+import type { ExpectedStep, NextAction, NextActions, Surprise } from "./api.js";
 import { tokensOf } from "./episode-view.js";
 import { type DeskModel, MOST_TOKENS } from "./model-desk.js";
+import type { LastTurn } from "./play-session.js";
 
 /** More admissible actions than this are not scored one by one: the agent is sampled instead. */
 const MOST_SCORED = 64;
@@ -118,6 +119,46 @@ export async function nextActions(
       .map(([action, count]) => ({ action, p: count / SAMPLES }))
       .sort((a, b) => b.p - a.p);
   }
+}
+
+/** What came after the last action, token by token, with the probability that the agent gave each. */
+export async function surpriseOf(
+  { acting, engine, tokenizer, name }: DeskModel,
+  environment: Environment,
+  { view, step }: LastTurn,
+): Promise<Surprise> {
+  if (acting === undefined)
+    throw new HttpError(422, `${name} is a world model: choose a run of pawl train`);
+  const style = promptStyle(environment.prompt, acting.prompt, tokenizer);
+  const read = encodePrompt(tokenizer, style, style.render(view));
+  const response = style.format(step.action);
+  const acted = appendResponse(read, { ids: encodeResponse(tokenizer, style, response) });
+  const answered = { response, tools: view.tools };
+  const seen = appendObservation(acted, tokenizer, style, step.observation, step.done, answered);
+  const { ids, spans } = seen;
+  if (ids.length > engine.capabilities.maxContext) return { tokens: [] };
+  const came = spans.filter(({ kind }) => kind === "observation");
+  const targets = Uint8Array.from(ids, (_, i) =>
+    came.some(({ start, end }) => i >= start && i < end) ? 1 : 0,
+  );
+  const [result] = await engine.forward([{ ids, targets }]);
+  // How the style marks an observation's end is nothing that came.
+  const marks = [tokenizer.id(markers.action), tokenizer.id(markers.end), ...tokenizer.endIds];
+  return {
+    tokens: came.flatMap(({ start, end }) =>
+      ids.slice(start, end).flatMap((id, i) =>
+        marks.includes(id)
+          ? []
+          : [
+              {
+                text: tokenizer.decode([id]),
+                kind: "observation" as const,
+                logprob: result!.logprobs[start + i]!,
+              },
+            ],
+      ),
+    ),
+  };
 }
 
 /** The sequence up to its observation; undefined if it has none. */

@@ -28,11 +28,19 @@ export interface PlaySession {
   view(): PlayView;
   /** What an agent would see now. */
   promptView(): PromptView;
+  /** What it saw before the last action, that action, and what came; undefined at the start. */
+  lastTurn(): LastTurn | undefined;
   step(action: string, predict: Predictor | undefined): Promise<void>;
   undo(): Promise<void>;
   hint(): Promise<string>;
   /** Closes the world and its environment. */
   close(): Promise<void>;
+}
+
+/** The last action of a game in its place. */
+export interface LastTurn {
+  readonly view: PromptView;
+  readonly step: PlayedStep;
 }
 
 /** Answers in the world's place. */
@@ -41,8 +49,7 @@ type Predictor = WorldModel["predict"];
 /** Actions that are listed. */
 const MOST_ACTIONS = 500;
 
-interface Turn {
-  readonly step: PlayedStep;
+interface Turn extends LastTurn {
   /** The world before the action, if it is in this process. */
   readonly before: Env | undefined;
   readonly realOver: boolean;
@@ -105,8 +112,19 @@ export async function startSession(
   const canUndo = (): boolean =>
     turns.length > 0 && (!isRemote(world) || world.clone !== undefined);
 
+  const promptView = (): PromptView => ({
+    goal: world.goal,
+    firstObservation,
+    observation: turns.at(-1)?.step.observation ?? firstObservation,
+    steps: steps(),
+    admissible: realOver ? undefined : checkAdmissible(world.admissibleActions?.()),
+    index: turns.length,
+    tools: world.tools?.(),
+  });
+
   return {
     environment,
+    lastTurn: () => turns.at(-1),
     view: () => ({
       id,
       world: environment.name,
@@ -127,24 +145,18 @@ export async function startSession(
       divergence: divergenceOf(steps()),
       total: turns.reduce((sum, { step }) => sum + step.reward, 0),
     }),
-    promptView: () => ({
-      goal: world.goal,
-      firstObservation,
-      observation: turns.at(-1)?.step.observation ?? firstObservation,
-      steps: steps(),
-      admissible: realOver ? undefined : checkAdmissible(world.admissibleActions?.()),
-      index: turns.length,
-      tools: world.tools?.(),
-    }),
+    promptView,
     async step(action, predict) {
       if (over()) throw new HttpError(409, "the episode is over: undo, or start another");
       const before = isRemote(world) ? undefined : world.clone();
+      const view = promptView();
       const wasOver = realOver;
       const real = realOver ? undefined : checkStep(await world.step(action), limits);
       realOver ||= real?.done === true;
       const played = predict === undefined ? undefined : await predicted(action, predict);
       const shown = played ?? real!;
       turns.push({
+        view,
         before,
         realOver: wasOver,
         step: {

@@ -25,10 +25,10 @@ import { openModel } from "@pawl/training/open-model.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { REFERENCE, TOKENIZER } from "@pawl/training/saved-model.js";
 import { z } from "zod";
-import type { CriticAdvantages, NextActions, PlayView, WorldList } from "./api.js";
+import type { CriticAdvantages, NextActions, PlayView, Surprise, WorldList } from "./api.js";
 import type { EpisodeIndex } from "./episode-index.js";
 import { readEpisodeById } from "./episode-view.js";
-import { expectStep, nextActions } from "./foresee.js";
+import { expectStep, nextActions, surpriseOf } from "./foresee.js";
 import { createModelDesk } from "./model-desk.js";
 import { type PlaySession, startSession } from "./play-session.js";
 import { pathInside } from "./safe-path.js";
@@ -42,6 +42,8 @@ export interface PlayOptions {
   readonly defaultWorld: string;
   /** Games and models that nobody uses for this long are closed. */
   readonly idleMs?: number;
+  /** Starts or continues the training that `pawl try` offers; the page chooses nothing of it. */
+  readonly train?: () => void;
 }
 
 /** Answers requests below `play/`. */
@@ -84,6 +86,8 @@ const bodies = {
   undo: z.strictObject({ id: z.string() }),
   hint: z.strictObject({ id: z.string() }),
   think: z.strictObject({ id: z.string(), agent: run }),
+  surprise: z.strictObject({ id: z.string(), agent: run }),
+  train: z.strictObject({}),
   expect: z.strictObject({ run, id: z.string().max(100), step: z.int().min(0) }),
   advantages: z.strictObject({ run, id: z.string().max(100) }),
 } as const;
@@ -96,7 +100,13 @@ interface Game {
 }
 
 /** Opens nothing before it is asked. */
-export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOptions): Play {
+export function createPlay({
+  root,
+  env,
+  defaultWorld,
+  idleMs = IDLE_MS,
+  train,
+}: PlayOptions): Play {
   /** By their ids, in the order of their last use. */
   const games = new Map<string, Game>();
   let starting = 0;
@@ -222,6 +232,20 @@ export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOp
       return desk.ask(pathInside(root, agent), agent, (model) =>
         nextActions(model, session.environment, session.promptView()),
       );
+    },
+    surprise({ id, agent }): Promise<Surprise> {
+      const { session } = gameOf(id);
+      const last = session.lastTurn();
+      if (last === undefined) throw new HttpError(409, "nothing has come yet: act first");
+      return desk.ask(pathInside(root, agent), agent, (model) =>
+        surpriseOf(model, session.environment, last),
+      );
+    },
+    async train() {
+      if (train === undefined)
+        throw new HttpError(422, "this page does not train: use pawl train, or pawl try");
+      train();
+      return {};
     },
     async expect({ run: of, id, step }, indexOf) {
       const folder = pathInside(root, of);

@@ -18,7 +18,7 @@ import { packageVersion } from "@pawl/core/version.js";
 import { TOKENIZER } from "@pawl/training/saved-model.js";
 import { type Recipe, settingRows } from "../report/run-groups.js";
 import { BUNDLE, readBundle } from "../report/static-page.js";
-import type { EvidenceFile, RunDetail, RunRow, Session } from "./api.js";
+import type { EvidenceFile, RunDetail, RunRow, Session, Trial } from "./api.js";
 import { filterEpisodes, parseFilter } from "./episode-filter.js";
 import { type EpisodeIndex, openEpisodeIndex } from "./episode-index.js";
 import { moreText, viewEpisode, viewGroup } from "./episode-view.js";
@@ -190,6 +190,8 @@ export interface UiOptions {
   readonly recipeOf?: (manifest: Manifest) => Recipe | undefined;
   /** Answers requests below `play/`; without it pages can only read. */
   readonly play?: PlayHandler;
+  /** The runs of `pawl try`, whose page comes first. */
+  readonly trial?: Trial | undefined;
   /** Called with errors that are not the page's fault. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -235,6 +237,7 @@ export function createUiServer(options: UiOptions): Server {
       version: packageVersion(),
       folder: root,
       play: play !== undefined,
+      trial: options.trial ?? null,
     }),
     runs: () => reader.list(),
     run({ query }) {
