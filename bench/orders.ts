@@ -95,15 +95,24 @@ export async function startClerk() {
   };
 }
 
-function pawl(...args: readonly string[]): Promise<void> {
+/** Runs a command; after so many minutes it is interrupted, and what it has so far counts. */
+function pawl(args: readonly string[], minutes = Number.POSITIVE_INFINITY): Promise<void> {
   console.error(`pawl ${args.join(" ")}`);
   const child = spawn(process.execPath, ["bin/pawl.js", ...args], {
     stdio: ["ignore", "inherit", "inherit"],
   });
+  let isOver = false;
+  const interrupt = (): void => {
+    isOver = true;
+    child.kill("SIGINT");
+  };
+  const timer = Number.isFinite(minutes) ? setTimeout(interrupt, 60_000 * minutes) : undefined;
   return new Promise((done, fail) => {
-    child.once("exit", (code) =>
-      code === 0 ? done() : fail(new Error(`pawl ${args[0]} ended with ${code}`)),
-    );
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      if (code === 0 || isOver) done();
+      else fail(new Error(`pawl ${args[0]} ended with ${code}`));
+    });
   });
 }
 
@@ -186,19 +195,22 @@ async function study(args: readonly string[]): Promise<Result> {
       seed: { type: "string", default: "0" },
       out: { type: "string", default: "runs/orders" },
       demonstrations: { type: "string", default: "48" },
-      epochs: { type: "string", default: "2" },
+      epochs: { type: "string", default: "1" },
       "imitation-rate": { type: "string", default: "1e-3" },
       rate: { type: "string", default: "2e-4" },
-      updates: { type: "string", default: "24" },
+      updates: { type: "string", default: "40" },
+      minutes: { type: "string", default: "13" },
       groups: { type: "string", default: "4" },
       split: { type: "string", default: "test" },
-      tasks: { type: "string", default: "256" },
+      tasks: { type: "string", default: "128" },
       threads: { type: "string", default: "2" },
       tiny: { type: "boolean", default: false },
     },
   });
   const { seed, out, model, split, threads } = values;
-  const tiny = values.tiny ? { demonstrations: "4", updates: "1", groups: "1", tasks: "4" } : {};
+  const tiny = values.tiny
+    ? { demonstrations: "4", tasks: "4", updates: values.updates === "0" ? "0" : "2", groups: "1" }
+    : {};
   const { demonstrations, epochs, updates, groups, tasks, ...rates } = { ...values, ...tiny };
   mkdirSync(out, { recursive: true });
   const seconds: Record<string, number> = {};
@@ -212,33 +224,38 @@ async function study(args: readonly string[]): Promise<Result> {
   const teacher = await startClerk();
   await timed(
     "distill",
-    pawl(
+    pawl([
       ...["distill", AGENT, "--teacher", teacher.address, "--teacher.model", "scripted-clerk"],
       ...["--student", model, "--tasks", demonstrations, "--max-tokens", "48", ...common],
       ...["--out", taught],
-    ),
+    ]),
   );
   teacher.stop();
   await timed(
     "train",
     pawl(
-      ...["train", "--agent", AGENT, "--model.start", model, "--engine.lora-rank", "16", ...common],
-      ...["--warm-start.runs", taught, "--warm-start.min-return", "1"],
-      ...["--warm-start.episodes", demonstrations, "--warm-start.sft.epochs", epochs],
-      ...["--warm-start.sft.batch", "4", "--warm-start.sft.observation-weight", "0"],
-      ...["--warm-start.sft.optimizer.learning-rate", rates["imitation-rate"]],
-      ...["--warm-start.sft.optimizer.warmup", "2"],
-      ...["--updates", updates, "--groups", groups, "--group-size", "8", "--max-tokens", "48"],
-      ...["--optimizer.learning-rate", rates.rate, "--optimizer.schedule", "constant"],
-      ...["--optimizer.warmup", "2", "--gradients.every", "0", "--objective.kl", "0"],
-      ...["--evaluation.every", "0", "--out", run],
+      [
+        ...["train", "--agent", AGENT, ...common],
+        ...["--model.start", model, "--engine.lora-rank", "16"],
+        ...["--warm-start.runs", taught, "--warm-start.min-return", "1"],
+        ...["--warm-start.episodes", demonstrations, "--warm-start.sft.epochs", epochs],
+        ...["--warm-start.sft.batch", "4", "--warm-start.sft.observation-weight", "0"],
+        ...["--warm-start.sft.optimizer.learning-rate", rates["imitation-rate"]],
+        ...["--warm-start.sft.optimizer.warmup", "2"],
+        ...["--updates", updates, "--groups", groups, "--group-size", "8", "--max-tokens", "48"],
+        ...["--optimizer.learning-rate", rates.rate, "--optimizer.schedule", "constant"],
+        ...["--optimizer.warmup", "2", "--objective.kl", "0", "--objective.entropy", "0"],
+        ...["--minibatch", "40", "--gradients.every", "0", "--checkpoint-every", "1"],
+        ...["--evaluation.every", "0", "--out", run],
+      ],
+      Number(values.minutes),
     ),
   );
   const lines = openRun(run, () => undefined)
     .metrics()
     .filter((line) => line["train.success"] !== undefined);
   let result: Result = {
-    ...{ seed: Number(seed), demonstrations: Number(demonstrations), updates: Number(updates) },
+    ...{ seed: Number(seed), demonstrations: Number(demonstrations), updates: lines.length },
     ...{ split, tasks: Number(tasks), machine: `${threads} of ${machine()}` },
     ...{ date: new Date().toISOString().slice(0, 10), success: {}, types: {} },
     curve: lines.map((line) => line["train.success"]!),
@@ -250,15 +267,17 @@ async function study(args: readonly string[]): Promise<Result> {
     ),
     seconds,
   };
-  for (const [name, checkpoint, temperature] of TESTS) {
+  // Without RL there is one model, to be looked at.
+  const tests = updates === "0" ? TESTS.slice(0, 1) : TESTS;
+  for (const [name, checkpoint, temperature] of tests) {
     const card = join(out, name);
     await timed(
       name,
-      pawl(
+      pawl([
         ...["eval", "--checkpoint", join(run, checkpoint), "--split", split, "--tasks", tasks],
         ...["--temperature", temperature, "--max-tokens", "48", "--concurrency", "64"],
         ...[...common, "--out", card],
-      ),
+      ]),
     );
     const { success, byType } = readCard(card).results;
     if (success === undefined) throw new Error(`${card}: no episode was evaluated`);

@@ -92,7 +92,7 @@ export default defineAgent<Order>({
   tasks: {
     train: orders("train", 1024, 1),
     valid: orders("valid", 128, 2),
-    test: orders("test", 256, 3),
+    test: orders("test", 128, 3),
   },
   callLimit: 4,
   async run({ text, goods }, model, abortSignal) {
