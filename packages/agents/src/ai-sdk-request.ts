@@ -69,7 +69,8 @@ function warningsOf(
 /** A schema as the answer's format; without one, any object. */
 const formatOf = (schema: unknown): AnswerFormat => (isRecord(schema) ? { schema } : {});
 
-function toolOf(tool: ModelTool): Tool {
+/** A tool in the SDK's words. */
+export function toolOf(tool: ModelTool): Tool {
   if (tool.type === "provider")
     throw new SessionError(`tool ${tool.name}: a provider's own tool does not run here`);
   const { name, description = "", inputSchema } = tool;
@@ -77,7 +78,8 @@ function toolOf(tool: ModelTool): Tool {
   return { name, description, parameters };
 }
 
-function messagesOf(message: ModelMessage): readonly ChatMessage[] {
+/** A message in the SDK's words; a tool's has one for each result. */
+export function messagesOf(message: ModelMessage): readonly ChatMessage[] {
   if (message.role === "system") return [{ role: "system", content: message.content }];
   const { role, content } = message;
   if (role === "tool")

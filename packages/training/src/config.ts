@@ -61,7 +61,7 @@ const warmStartOptions = z
       .array(z.string())
       .default([])
       .describe(
-        "imitate the conversations of these files instead: chat messages as JSON Lines, verifiers' traces.jsonl, or sessions of pawl serve model",
+        "imitate the conversations of these files instead: chat messages as JSON Lines, verifiers' traces.jsonl, sessions of pawl serve model, or OpenTelemetry's spans",
       ),
     sft: sftOptions,
   })

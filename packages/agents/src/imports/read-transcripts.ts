@@ -1,10 +1,19 @@
-/** Reads transcripts from files: verifiers' `traces.jsonl`, sessions, chat JSON Lines, or a list in JSON. */
+/**
+ * Reads transcripts from files: verifiers' `traces.jsonl`, sessions, OpenTelemetry's spans, chat JSON
+ * Lines, or a list in JSON.
+ */
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "@pawl/core/errors.js";
 import { openLines } from "@pawl/worlds/retrieval/corpus.js";
 import { z } from "zod";
 import type { ChatMessage } from "../chat.js";
 import { chatTranscript, checkOrder, readTools } from "./chat-record.js";
+import {
+  isTelemetryRecord,
+  type TracedCall,
+  tracedCalls,
+  tracedTranscripts,
+} from "./telemetry-record.js";
 import { argumentsOf, recordOf, type Transcript, Unreadable } from "./transcript.js";
 import { isVerifiersRecord, verifiersTranscripts } from "./verifiers-record.js";
 
@@ -15,19 +24,23 @@ export type OnUnreadable = (kind: string, where: string) => void;
 export function readTranscripts(path: string, onUnreadable: OnUnreadable): readonly Transcript[] {
   if (!existsSync(path))
     throw new UserError(
-      `${path} does not exist: expected traces.jsonl of verifiers, sessions of pawl serve model, or chat messages as JSON Lines`,
+      `${path} does not exist: expected traces.jsonl of verifiers, sessions of pawl serve model, OpenTelemetry's spans, or chat messages as JSON Lines`,
     );
   const transcripts: Transcript[] = [];
+  // Exporters write spans as they end, so that a trace's are in several records.
+  const traced: TracedCall[] = [];
   eachRecord(path, onUnreadable, (value, where) => {
     try {
       if (isVerifiersRecord(value)) transcripts.push(...verifiersTranscripts(value, where));
       else if (isSessionRecord(value)) transcripts.push(...sessionTranscripts(value, where));
+      else if (isTelemetryRecord(value)) traced.push(...tracedCalls(value, where, onUnreadable));
       else transcripts.push(chatTranscript(value, where));
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
       onUnreadable(error.message, where);
     }
   });
+  transcripts.push(...tracedTranscripts(traced, onUnreadable));
   return transcripts;
 }
 
@@ -47,7 +60,7 @@ export function isTranscriptFile(path: string): boolean {
   } catch {
     return false;
   }
-  if (isVerifiersRecord(first) || isSessionRecord(first)) return true;
+  if ([isVerifiersRecord, isSessionRecord, isTelemetryRecord].some((is) => is(first))) return true;
   const { messages } = (first ?? {}) as { readonly messages?: unknown };
   if (!Array.isArray(messages)) return false;
   return messages.some(
