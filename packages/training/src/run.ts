@@ -48,7 +48,14 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
-import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
+import {
+  checkStart,
+  type ModelStart,
+  openModel,
+  originOf,
+  resumedStart,
+  startOf,
+} from "./open-model.js";
 import { type RunPlan, requireMemory, scratchSizePlan, sizePlan, timePlan } from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
@@ -110,6 +117,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
       : resumedStart(folder);
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
+  if (checkpoint === undefined) await checkStart(start, config);
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   const { groups: groupsPerUpdate, track } = config;
   const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };

@@ -206,7 +206,7 @@ function readTable(
     const start = dataStart + offset;
     if (start + entry.bytes > bytes.size)
       throw new EngineError(
-        `${what} ends at byte ${start + entry.bytes}, but the file has ${bytes.size}; it is truncated or damaged`,
+        `${what} ends at byte ${start + entry.bytes}, but the file has ${bytes.size}; it is truncated or damaged: fetch or copy it again`,
       );
     tensors.set(entry.name, { ...entry, start });
   }

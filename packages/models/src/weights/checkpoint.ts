@@ -177,7 +177,9 @@ async function findShardedTensors(
     entries.map(([name, shard]) => {
       const source = shards.get(shard)!;
       if (!source.tensors.has(name))
-        throw new EngineError(`${index}: tensor ${name} should be in ${shard}, but is not`);
+        throw new EngineError(
+          `${index}: tensor ${name} should be in ${shard}, but is not: fetch or copy all parts again, from one model`,
+        );
       return [name, source];
     }),
   );

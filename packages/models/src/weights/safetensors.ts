@@ -125,7 +125,7 @@ function checkLayout(
     const tensorEnd = tensor.start + tensor.bytes;
     if (tensorEnd > fileEnd)
       throw new EngineError(
-        `${what}: out of range: it ends at byte ${tensorEnd}, but the file has ${fileEnd} (is it truncated?)`,
+        `${what}: out of range: it ends at byte ${tensorEnd}, but the file has ${fileEnd}; if it is truncated, fetch or copy it again`,
       );
     if (tensor.start < end)
       throw new EngineError(`${what}: overlaps with ${previous}: it starts before byte ${end}`);

@@ -119,7 +119,7 @@ export function checkTensors(
   if (problems.length > shown.length)
     shown.push(`and ${problems.length - shown.length} more such problems`);
   throw new EngineError(
-    `${origin}: the weights do not fit the model in config.json: ${shown.join("; ")}`,
+    `${origin}: the weights do not fit the model in config.json: ${shown.join("; ")}. Fetch or copy both again, from one model.`,
   );
 }
 

@@ -1,11 +1,20 @@
 /** Which recipe `pawl train` takes for which model. */
-import { mkdtempSync, rmSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readManifest } from "@pawl/core/runs/manifest.js";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
+import { shardCheckpoint } from "@pawl/models/weights/shards-testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "./testing.js";
 
@@ -128,6 +137,61 @@ it("a model without chat template, and a file, are not taken for one", async () 
   expect(
     await settings("--config", "recipes/textworld-delivery.ts", ...start("chat.gguf")),
   ).toMatchObject({ env: { name: "textworld" }, prompt: { style: "compact" } });
+});
+
+describe("a model that cannot be trained is refused with what to do", () => {
+  beforeAll(async () => {
+    const { metadata, tensors } = tinyModel();
+    writeGguf(at("small.gguf"), metadata, tensors);
+    writeGguf(at("one-of-3.gguf"), { ...metadata, "split.count": { u32: 3 } }, tensors);
+    writeFileSync(at("cut.gguf"), readFileSync(at("chat.gguf")).subarray(0, -1000));
+    const copy = (name: string): string => {
+      cpSync(at("chat"), at(name), { recursive: true });
+      return at(name);
+    };
+    truncateSync(join(copy("cut"), "model.safetensors"), 3000);
+    for (const name of ["cut-part", "mixed-parts"]) await shardCheckpoint(copy(name));
+    const [first, second] = [1, 2].map((i) => `model-0000${i}-of-00003.safetensors`);
+    truncateSync(join(at("cut-part"), second!), 1000);
+    cpSync(join(at("mixed-parts"), second!), join(at("mixed-parts"), first!));
+    const edit = (name: string, changes: object): void => {
+      const file = join(at(name), "config.json");
+      const json = JSON.parse(readFileSync(file, "utf8"));
+      writeFileSync(file, JSON.stringify({ ...json, ...changes }));
+    };
+    copy("other-config");
+    edit("other-config", { hidden_size: 16 });
+    copy("huge");
+    edit("huge", { hidden_size: 8192, intermediate_size: 28672, num_hidden_layers: 80 });
+  });
+
+  it.each([
+    [
+      "cut.gguf",
+      /ends at byte \d+, but the file has \d+; it is truncated .*: fetch or copy it again/,
+    ],
+    ["one-of-3.gguf", /is one of 3 parts of a model; join them first with .*--merge/],
+    ["cut", /model.safetensors: tensor .* if it is truncated, fetch or copy it again/],
+    ["cut-part", /-00002-of-.*: tensor .* if it is truncated, fetch or copy it again/],
+    ["mixed-parts", /should be in model-00001.*, but is not: fetch or copy all parts again/],
+    ["other-config", /do not fit the model in config.json: .*Fetch or copy both again/],
+    ["huge", /takes at least [\d.]+ GB of memory, and there are .*: take a smaller model, or/],
+    ["base.gguf", /has no chat template: it is a base model. Name .*--prompt.style full/],
+    ["small.gguf", /do not fit into the model's context of 64 tokens.*Show less history/],
+  ])("%s", async (name, says) => {
+    const env = { XDG_CACHE_HOME: parent };
+    const chat = name === "base.gguf" ? ["--prompt.style", "chat"] : [];
+    const args = ["train", ...start(name), ...chat];
+    const out = at(`run-${name}`);
+    for (const how of [["--dry-run"], ["--out", out]]) {
+      const { code, stdout, stderr } = await runCli([...args, ...how], { env });
+      expect([code, stdout], stderr).toEqual([expect.any(Number), ""]);
+      expect(code).toBeGreaterThan(0);
+      expect(stderr.trim().split("\n").at(-1)).toMatch(says);
+    }
+    // How long episodes are is known once the model is open.
+    expect(existsSync(out)).toBe(name === "small.gguf");
+  });
 });
 
 describe("--recipe", () => {
