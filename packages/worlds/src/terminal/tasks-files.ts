@@ -5,7 +5,7 @@ import { supplies, TAGS, textOf } from "./words.js";
 
 /** Files here and in folders, some inside others; each line is a word and a tag. */
 function tree(random: Random, difficulty: number) {
-  const kit = supplies(random);
+  const kit = supplies(random, difficulty);
   const folders = [""];
   for (const name of kit.names(difficulty)) folders.push(`${random.pick(folders)}${name}/`);
   const files: Record<string, string> = {};
@@ -126,7 +126,7 @@ function reshape(
   fill?: (random: Random, difficulty: number) => readonly string[],
 ) {
   return (random: Random, difficulty: number): Made => {
-    const kit = supplies(random);
+    const kit = supplies(random, difficulty);
     const [from, to] = kit.names(2).map((name) => `${name}.txt`) as [string, string];
     const some = kit.words(2 + difficulty);
     const lines =
@@ -151,7 +151,7 @@ function reshape(
 
 /** Words, some of them often; one is the most frequent. */
 function repeated(random: Random, difficulty: number): readonly string[] {
-  const words = supplies(random).words(2 + difficulty);
+  const words = supplies(random, difficulty).words(2 + difficulty);
   return random.shuffle(
     words.flatMap((word, n) => Array.from({ length: n === 0 ? 5 : 1 + (n % 3) }, () => word)),
   );
@@ -193,7 +193,7 @@ export const text: SplitFamilies = {
         [...lines].sort((a, b) => Number(b.split(" ")[2]) - Number(a.split(" ")[2])).slice(0, 1),
       "sort -k 3 -n FROM | tail -n 1",
       (random, difficulty) => {
-        const { words, number } = supplies(random);
+        const { words, number } = supplies(random, difficulty);
         return words(4 + 3 * difficulty).map(
           (word) => `${word} ${random.pick(TAGS)} ${number(1, 99)}`,
         );
@@ -221,7 +221,7 @@ interface Row {
 
 /** A table of names, places and amounts, as CSV. */
 function table(random: Random, difficulty: number) {
-  const kit = supplies(random);
+  const kit = supplies(random, difficulty);
   const places = TAGS.slice(0, 1 + difficulty);
   const rows = kit.words(5 + 3 * difficulty).map(
     (name, n): Row => ({
@@ -288,7 +288,7 @@ export const data: SplitFamilies = {
       "tsv",
     ),
     "json-set"(random, difficulty) {
-      const { words, names, number } = supplies(random);
+      const { words, names, number } = supplies(random, difficulty);
       const fields = words(3 + difficulty).map((word) => [word, number(10, 999)] as const);
       const [file] = names(1);
       const [key, old] = random.pick(fields);

@@ -139,7 +139,7 @@ function stepFamilies(): SplitFamilies {
 export const chains: SplitFamilies = stepFamilies();
 
 function makeChain(random: Random, difficulty: number, first: string, second: string): Made {
-  const { name, names, word, words } = supplies(random);
+  const { name, names, word, words } = supplies(random, difficulty);
   const files = new Map<string, string>();
   // From the second level on, files lie in folders that the instruction does not name.
   const folders = difficulty > 1 ? names(2).map((one) => `${one}/`) : [""];

@@ -5,7 +5,7 @@ import { supplies, textOf } from "./words.js";
 
 /** Settings as `key=value`. */
 function settings(random: Random, difficulty: number) {
-  const kit = supplies(random);
+  const kit = supplies(random, difficulty);
   const keys = kit.words(2 + difficulty);
   const lines = keys.map((key) => `${key}=${kit.number(10, 999)}`);
   return { ...kit, keys, lines, file: `${kit.name()}.conf` };
@@ -124,7 +124,7 @@ interface Entry {
 
 /** A log of services, with times, levels and durations. */
 function logged(random: Random, difficulty: number) {
-  const kit = supplies(random);
+  const kit = supplies(random, difficulty);
   const services = kit.names(1 + difficulty);
   const two = (n: number): string => String(n).padStart(2, "0");
   const entries = Array.from({ length: 8 + 6 * difficulty }, (_, n): Entry => {
@@ -218,7 +218,7 @@ export const logs: SplitFamilies = {
 
 /** Versions of a few files, each in a folder of its own, and what changed, by number. */
 function versioned(random: Random, difficulty: number) {
-  const kit = supplies(random);
+  const kit = supplies(random, difficulty);
   const files = kit.names(1 + difficulty).map((name) => `${name}.txt`);
   const count = 2 + difficulty;
   const before: Record<string, string> = {};

@@ -30,10 +30,13 @@ export interface Supplies {
   number(low: number, high: number): number;
 }
 
+/** How many of the names and words tasks of the first level share, so that a small model meets each often. */
+const FEW = { names: 16, words: 24 };
+
 /** What a task names its things with. */
-export function supplies(random: Random): Supplies {
-  const names = random.shuffle([...NAMES]);
-  const words = random.shuffle([...WORDS]);
+export function supplies(random: Random, difficulty: number): Supplies {
+  const names = random.shuffle(difficulty > 1 ? [...NAMES] : NAMES.slice(0, FEW.names));
+  const words = random.shuffle(difficulty > 1 ? [...WORDS] : WORDS.slice(0, FEW.words));
   const numbers = new Set<number>();
   const some = (one: () => string) => (count: number) => Array.from({ length: count }, one);
   const name = (): string => names.pop()!;
