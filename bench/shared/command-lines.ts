@@ -38,6 +38,7 @@ export const lines: Readonly<Record<string, Line>> = {
   "env list": { args: [] },
   "env info": { args: ["household"] },
   "env new": { args: words("mine --dir new") },
+  "env export": { args: words("--count 2 --out harbor") },
   "env prompt": { args: words("--env household") },
   "env check": { args: ["household"] },
   "env replay": { args: words("--env household --file traces.jsonl"), code: 1 },

@@ -33,6 +33,7 @@ export const commands: readonly CommandEntry[] = [
   { name: "env info", load: async () => (await import("./env-info.js")).envInfo },
   { name: "env new", load: async () => (await import("./env-make.js")).envNew },
   { name: "env make", load: async () => (await import("./env-make.js")).envMake },
+  { name: "env export", load: async () => (await import("./env-export.js")).envExport },
   { name: "env prompt", load: async () => (await import("./env-prompt.js")).envPrompt },
   { name: "env check", load: async () => (await import("./env-replay.js")).envCheck },
   { name: "env replay", load: async () => (await import("./env-replay.js")).envReplay },

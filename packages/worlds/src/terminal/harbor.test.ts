@@ -81,7 +81,7 @@ mcp_servers = []
     ["servers", '[[environment.mcp_servers]]\nname = "x"', /environment.mcp_servers/],
     ["a verifier apart", '[verifier]\nenvironment_mode = "separate"', /verifier.environment_mode/],
     ["several steps", '[[steps]]\nname = "x"', /steps/],
-    ["keys of this machine", '[verifier.env]\nKEY = "${OPENAI_API_KEY}"', /verifier.env.KEY/],
+    ["keys of this machine", `[verifier.env]\nKEY = "\${OPENAI_API_KEY}"`, /verifier.env.KEY/],
   ])("with %s are refused by name", (_, toml, message) => {
     smallest({ "task.toml": toml });
     expect(reading).toThrow(message);

@@ -7,11 +7,11 @@ import { supplies, TAGS, textOf } from "./words.js";
 function tree(random: Random, difficulty: number) {
   const kit = supplies(random, difficulty);
   const folders = [""];
-  for (const name of kit.names(difficulty)) folders.push(`${random.pick(folders)}${name}/`);
+  for (const name of kit.words(difficulty)) folders.push(`${random.pick(folders)}${name}/`);
   const files: Record<string, string> = {};
   for (let n = 0; n < 3 + 2 * difficulty; n++) {
     const lines = kit.words(2).map((word) => `${word} ${random.pick(TAGS)}`);
-    files[`${folders[n % folders.length]!}${kit.name()}.txt`] = textOf(lines);
+    files[`${folders[n % folders.length]!}${kit.word()}.txt`] = textOf(lines);
   }
   return { ...kit, files, paths: Object.keys(files) };
 }
@@ -42,8 +42,8 @@ export const find: SplitFamilies = {
       };
     },
     move(random, difficulty) {
-      const { files, paths, name } = tree(random, difficulty);
-      const target = name();
+      const { files, paths, word } = tree(random, difficulty);
+      const target = word();
       const moved = new Set(random.shuffle([...paths]).slice(0, 1 + difficulty));
       const rename = (path: string) => (moved.has(path) ? path.replace(/txt$/, "bak") : path);
       const before = Object.fromEntries(
@@ -77,9 +77,9 @@ export const find: SplitFamilies = {
       };
     },
     copy(random, difficulty) {
-      const { files, paths, name } = tree(random, difficulty);
+      const { files, paths, word } = tree(random, difficulty);
       const path = random.pick(paths);
-      const target = name();
+      const target = word();
       return {
         instruction: `Copy the file ${baseOf(path)}, wherever it is, to ${target}.txt here.`,
         before: files,
@@ -104,9 +104,9 @@ export const find: SplitFamilies = {
   },
   test: {
     list(random, difficulty) {
-      const { files, name } = tree(random, difficulty);
+      const { files, word } = tree(random, difficulty);
       const tag = random.pick(linesOf(Object.values(files)[0]!)).split(" ")[1]!;
-      const target = `${name()}.list`;
+      const target = `${word()}.list`;
       const having = Object.keys(files).filter((path) => files[path]!.includes(tag));
       return {
         instruction: `Write the paths of all files with the word ${tag}, here and in folders, sorted, one on a line and beginning with ./, to ${target}.`,
@@ -127,7 +127,7 @@ function reshape(
 ) {
   return (random: Random, difficulty: number): Made => {
     const kit = supplies(random, difficulty);
-    const [from, to] = kit.names(2).map((name) => `${name}.txt`) as [string, string];
+    const [from, to] = kit.words(2).map((name) => `${name}.txt`) as [string, string];
     const some = kit.words(2 + difficulty);
     const lines =
       fill?.(random, difficulty) ??
@@ -230,7 +230,7 @@ function table(random: Random, difficulty: number) {
       amount: kit.number(10, 99),
     }),
   );
-  const [from, to] = kit.names(2) as [string, string];
+  const [from, to] = kit.words(2) as [string, string];
   return { ...kit, rows, from: `${from}.csv`, to, place: places[0]! };
 }
 
@@ -288,9 +288,9 @@ export const data: SplitFamilies = {
       "tsv",
     ),
     "json-set"(random, difficulty) {
-      const { words, names, number } = supplies(random, difficulty);
+      const { words, number } = supplies(random, difficulty);
       const fields = words(3 + difficulty).map((word) => [word, number(10, 999)] as const);
-      const [file] = names(1);
+      const [file] = words(1);
       const [key, old] = random.pick(fields);
       const fresh = number(10, 999);
       const json = (value: number) =>

@@ -17,9 +17,9 @@ const loop = (start: string, body: string, end: string): string =>
 /** A task to mend a script until its check passes; the hidden test asks for other numbers, too. */
 function mended({ does, script: write, answer, edit }: Broken): Family {
   return (random, difficulty): Made => {
-    const { name, number } = supplies(random, difficulty);
+    const { word, number } = supplies(random, difficulty);
     const numbers = (count: number) => Array.from({ length: count }, () => number(3, 99));
-    const file = `${name()}.sh`;
+    const file = `${word()}.sh`;
     const run = (some: readonly number[]) => `printf '${some.join("\\n")}\\n' | bash ${file}`;
     const shown = numbers(2 + difficulty);
     const before = {

@@ -8,14 +8,14 @@ function settings(random: Random, difficulty: number) {
   const kit = supplies(random, difficulty);
   const keys = kit.words(2 + difficulty);
   const lines = keys.map((key) => `${key}=${kit.number(10, 999)}`);
-  return { ...kit, keys, lines, file: `${kit.name()}.conf` };
+  return { ...kit, keys, lines, file: `${kit.word()}.conf` };
 }
 
 export const config: SplitFamilies = {
   train: {
     section(random, difficulty) {
-      const { keys, names, number, name } = settings(random, difficulty);
-      const sections = names(1 + difficulty);
+      const { keys, words, number, word } = settings(random, difficulty);
+      const sections = words(1 + difficulty);
       const values = sections.map(() => keys.map(() => number(10, 999)));
       const at = [random.int(sections.length), random.int(keys.length)] as const;
       const fresh = number(10, 999);
@@ -29,7 +29,7 @@ export const config: SplitFamilies = {
             ),
           ]),
         );
-      const file = `${name()}.ini`;
+      const file = `${word()}.ini`;
       const [section, key] = [sections[at[0]]!, keys[at[1]]!];
       return {
         instruction: `Set ${key} to ${fresh} in the section [${section}] of ${file}, and nowhere else.`,
@@ -77,10 +77,10 @@ export const config: SplitFamilies = {
   },
   valid: {
     "rename-key"(random, difficulty) {
-      const { keys, word, names, number } = settings(random, difficulty);
+      const { keys, word, words, number } = settings(random, difficulty);
       const old = random.pick(keys);
       const fresh = word();
-      const files = names(1 + difficulty).map((name) => `${name}.env`);
+      const files = words(1 + difficulty).map((name) => `${name}.env`);
       const before = files.map((file) => [
         file,
         textOf(keys.map((key) => `${key}=${number(10, 999)}`)),
@@ -97,9 +97,9 @@ export const config: SplitFamilies = {
   },
   test: {
     merge(random, difficulty) {
-      const { keys, lines, name, number } = settings(random, difficulty);
+      const { keys, lines, word, number } = settings(random, difficulty);
       const key = random.pick(keys);
-      const [base, own, target] = [`${name()}.env`, "local.env", `${name()}.env`] as const;
+      const [base, own, target] = [`${word()}.env`, "local.env", `${word()}.env`] as const;
       const line = `${key}=${number(10, 999)}`;
       const before = { [base]: textOf(lines), [own]: textOf([line]) };
       return {
@@ -125,7 +125,7 @@ interface Entry {
 /** A log of services, with times, levels and durations. */
 function logged(random: Random, difficulty: number) {
   const kit = supplies(random, difficulty);
-  const services = kit.names(1 + difficulty);
+  const services = kit.words(1 + difficulty);
   const two = (n: number): string => String(n).padStart(2, "0");
   const entries = Array.from({ length: 8 + 6 * difficulty }, (_, n): Entry => {
     const hour = two(9 + Math.floor((n * 6) / (8 + 6 * difficulty)));
@@ -135,7 +135,7 @@ function logged(random: Random, difficulty: number) {
     const line = `2031-04-07 ${time} ${service} ${level} request ${kit.number(100, 999)} took ${kit.number(1000, 9999)} ms`;
     return { hour, service, level, line };
   });
-  return { ...kit, entries, file: `${kit.name()}.log`, target: `${kit.name()}.txt` };
+  return { ...kit, entries, file: `${kit.word()}.log`, target: `${kit.word()}.txt` };
 }
 
 /** A task that writes what it makes of a log; SERVICE is one that has errors, HOUR one of its own. */
@@ -219,7 +219,7 @@ export const logs: SplitFamilies = {
 /** Versions of a few files, each in a folder of its own, and what changed, by number. */
 function versioned(random: Random, difficulty: number) {
   const kit = supplies(random, difficulty);
-  const files = kit.names(1 + difficulty).map((name) => `${name}.txt`);
+  const files = kit.words(1 + difficulty).map((name) => `${name}.txt`);
   const count = 2 + difficulty;
   const before: Record<string, string> = {};
   const changes: string[] = [];
@@ -273,22 +273,22 @@ export const history: SplitFamilies = {
       };
     },
     since(random, difficulty) {
-      const { count, before, name } = versioned(random, difficulty);
+      const { count, before, word } = versioned(random, difficulty);
       const version = 1 + random.int(count);
-      const [, , , word] = before.CHANGES!.split("\n")[version - 1]!.split(" ");
-      const target = `${name()}.txt`;
+      const [, , , brought] = before.CHANGES!.split("\n")[version - 1]!.split(" ");
+      const target = `${word()}.txt`;
       return {
-        instruction: `CHANGES says what each version brought. Write the number of the version that brought ${word}, alone, to ${target}.`,
+        instruction: `CHANGES says what each version brought. Write the number of the version that brought ${brought}, alone, to ${target}.`,
         before,
         after: { ...before, [target]: textOf([version]) },
-        solution: ["cat CHANGES", `grep ${word} CHANGES | cut -d ' ' -f 1 > ${target}`],
+        solution: ["cat CHANGES", `grep ${brought} CHANGES | cut -d ' ' -f 1 > ${target}`],
       };
     },
   },
   valid: {
     changed(random, difficulty) {
-      const { files, count, before, name } = versioned(random, difficulty);
-      const target = `${name()}.list`;
+      const { files, count, before, word } = versioned(random, difficulty);
+      const target = `${word()}.list`;
       const differ = files.filter(
         (file) => before[`versions/1/${file}`] !== before[`versions/${count}/${file}`],
       );

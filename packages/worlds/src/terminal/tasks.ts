@@ -4,6 +4,7 @@
  */
 import type { Task } from "@pawl/core/envs/env.js";
 import { createRandom, mixSeed } from "@pawl/core/random.js";
+import { z } from "zod";
 import { type Family, type SplitFamilies, scoringScript, type TaskSource } from "./task.js";
 import { data, find, text } from "./tasks-files.js";
 import { script } from "./tasks-script.js";
@@ -13,8 +14,26 @@ import { config, history, logs } from "./tasks-upkeep.js";
 const KINDS = { chain: chains, find, text, data, script, config, logs, history } as const;
 
 /** Kinds of tasks, and what they are about. */
-export type TaskKind = keyof typeof KINDS;
+type TaskKind = keyof typeof KINDS;
 export const taskKinds = Object.keys(KINDS) as [TaskKind, ...TaskKind[]];
+
+/** The settings of made-up tasks. */
+export const madeTaskOptions = {
+  seed: z.int().min(0).max(0xffffffff).default(0).describe("random seed of the tasks"),
+  difficulty: z
+    .int()
+    .min(1)
+    .max(3)
+    .default(1)
+    .describe("from 1, a few files and short commands, to 3"),
+  kinds: z
+    .array(z.enum(taskKinds))
+    .min(1)
+    .default([...taskKinds])
+    .describe(
+      "what tasks are about; chain: two or three small commands, one after the other (default: all)",
+    ),
+};
 
 /** How many tasks a split has. */
 const SIZES: Readonly<Record<keyof SplitFamilies, number>> = {
@@ -25,9 +44,8 @@ const SIZES: Readonly<Record<keyof SplitFamilies, number>> = {
 /** Where a task's shell begins, as in most of Harbor's images. */
 const FOLDER = "/app";
 
-export interface MadeTasksOptions {
+interface MadeTasksOptions {
   readonly seed: number;
-  /** From 1, a few short commands, to 3. */
   readonly difficulty: number;
   readonly kinds: readonly TaskKind[];
 }
