@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findHarborTasks, readHarborFolder } from "./harbor-folder.js";
+import { imageOf } from "./harbor-image.js";
 import { writeHarborTask } from "./harbor-write.js";
 import { madeTasks, taskKinds } from "./tasks.js";
 
@@ -46,12 +47,7 @@ describe("Harbor's folders", () => {
       expect(read.config.environment.workdir).toBe(task.folder);
       expect(read.config.metadata.family).toBe(task.family);
       expect(read.tests.get("test.sh")!.bytes.toString()).toBe(task.test);
-      const files = [...read.environment].filter(([path]) => path !== "Dockerfile");
-      expect(
-        Object.fromEntries(
-          files.map(([path, { bytes }]) => [path.slice("files".length), bytes.toString()]),
-        ),
-      ).toEqual(task.files);
+      expect(imageOf(read)).toMatchObject({ files: task.files, folder: task.folder });
     }
   });
 
@@ -115,5 +111,58 @@ mcp_servers = []
   it("are expected where the user says", () => {
     expect(() => findHarborTasks(folder)).toThrow(/no task is there/);
     expect(() => findHarborTasks(join(folder, "none"))).toThrow(/cannot read .*none/);
+  });
+
+  const image = (dockerfile: string, files: Readonly<Record<string, string>> = {}) => {
+    smallest({ "environment/Dockerfile": dockerfile, ...files });
+    return imageOf(reading());
+  };
+
+  it("with a Dockerfile of copies and commands are made in process", () => {
+    expect(
+      image(
+        `# an image
+FROM ubuntu:24.04
+WORKDIR /srv
+ENV NAME=value
+COPY --chmod=755 run.sh .
+COPY data logs/old.log kept/
+RUN echo one > a.txt \\
+  && echo two > b.txt
+CMD ["bash"]
+`,
+        {
+          "environment/run.sh": "true\n",
+          "environment/data/one.csv": "1\n",
+          "environment/data/in/two.csv": "2\n",
+          "environment/logs/old.log": "3\n",
+        },
+      ),
+    ).toEqual({
+      folder: "/srv",
+      files: {
+        "/srv/run.sh": "true\n",
+        "/srv/kept/one.csv": "1\n",
+        "/srv/kept/in/two.csv": "2\n",
+        "/srv/kept/old.log": "3\n",
+      },
+      modes: { "/srv/run.sh": 0o755 },
+      prepare: [
+        "mkdir -p '/srv' && cd '/srv'",
+        "export NAME=value",
+        "echo one > a.txt    && echo two > b.txt",
+      ],
+    });
+  });
+
+  it.each([
+    ["FROM a\nFROM b\n", /line 2: several stages/],
+    ["FROM a\nCOPY ../secret .\n", /line 2: environment\/ has no ..\/secret/],
+    ["FROM a\nCOPY --from=b /x /y\n", /line 2: --from=b is not done in process/],
+    ["FROM a\nRUN <<EOF\ntrue\nEOF\n", /line 2: this form of RUN/],
+    ["FROM a\nUSER agent\n", /line 2: there is no user agent/],
+    ["FROM a\nVOLUME /x\n", /line 2: VOLUME is not done in process; play it with --env.runner/],
+  ])("with what no shell does are refused by line", (dockerfile, message) => {
+    expect(() => image(dockerfile)).toThrow(message);
   });
 });
