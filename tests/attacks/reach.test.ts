@@ -15,7 +15,7 @@ import "@pawl/worldmodel/simulator-kind.js";
  */
 const PLAIN: readonly RegExp[] = [
   // Names and lists of names.
-  /(^|\.)(model|encoderModel|samplerModel|project|split|splits|types|families|relations|simplifications|stopOn)$/,
+  /(^|\.)(model|encoderModel|samplerModel|project|split|splits|types|kinds|families|relations|simplifications|stopOn)$/,
   /(^|\.)(algorithms|arms|only|part|settings|seeds|sizes|budget|budgets|loraTargets|task|tasks|name|license|base)$/,
   // Texts, and numbers that may be words.
   /(^|\.)(goal|instructions|system|marker|extra|lambda|history|actions|prefix|until|targets|prices)$/,
