@@ -14,7 +14,7 @@ export const envExport = defineCommand({
   name: "env export",
   summary: "write made-up tasks of the terminal as task folders of Harbor",
   details:
-    "Each is a folder with instruction.md, task.toml, environment/, tests/test.sh and solution/solve.sh, by split:\nOUT/train/0, OUT/test/0, … pawl reads them with --env terminal --env.tasks OUT.",
+    "Each is a folder with instruction.md, task.toml, environment/, tests/test.sh and solution/solve.sh, by split:\nOUT/train/0, OUT/test/0, …",
   plugins: "none",
   options: () =>
     z.strictObject({
