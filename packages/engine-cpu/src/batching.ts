@@ -20,6 +20,8 @@ export interface SampleTask {
   readonly count: number;
   /** The cached prefix of the prompt in this replica: its handle, and how many of its tokens. */
   readonly prefix?: { readonly handle: number; readonly tokens: number } | undefined;
+  /** Whether the prefix stays cached, for other prompts that begin with it. */
+  readonly isBranch?: boolean;
   /** Handle under which to cache the row, for a prompt that continues it. */
   readonly cacheAs?: number | undefined;
   /** What the model's tokens stand for, if the request is held to something. */
@@ -61,7 +63,7 @@ export function reuseCaches(
 ): { readonly batches: readonly Batch[]; readonly rest: readonly RowGroup[] } {
   const byCache = new Map<KvCache, RowGroup[]>();
   for (const group of groups)
-    if (group.prefix !== undefined)
+    if (group.prefix !== undefined && group.task.isBranch !== true)
       byCache.set(group.prefix.kv, [...(byCache.get(group.prefix.kv) ?? []), group]);
   const batches = [...byCache].flatMap(([kv, inside]): readonly Batch[] => {
     const needed = Math.max(...inside.map(tokensNeeded));
@@ -70,6 +72,9 @@ export function reuseCaches(
     const rows = others === undefined ? kv.tokens.length : inside.length + others.size;
     if (inside.length * 2 < rows) return [];
     if (inside.length * capacity > MAX_PROMPT_TOKENS) return [];
+    const [{ rows: first }] = inside as [RowGroup];
+    if (inside.some((group) => group.rows.length !== first.length)) return [];
+    if (inside.length * first.length > MAX_ROWS) return [];
     prefixes.evict(kv);
     if (others !== undefined) moveRows(config, others, prefixes);
     const groupOf = new Map(inside.map((group) => [group.prefix!, group]));

@@ -13,7 +13,7 @@
  * 5. A row stops at a stop sequence or at its length. When few enough rows are left, the batch is
  *    compacted, so that finished rows are no longer computed.
  * 6. If its request says that a later prompt continues it, its own tokens are written back after its
- *    prompt, and the row is kept in the prefix cache (`prefix-index.ts`) until it is continued, until
+ *    prompt (unless there are several samples), and the row is kept in the prefix cache (`prefix-index.ts`) until it is continued, until
  *    space is short, or until the weights change.
  */
 
@@ -145,7 +145,8 @@ export function createGenerator(
         const rows = Array.from({ length: task.count }, (_, i) =>
           startRow(task.request, task.first + i, masks),
         );
-        const row = task.prefix && prefixes.take(task.prefix.handle);
+        const find = task.isBranch ? prefixes.peek : prefixes.take;
+        const row = task.prefix && find(task.prefix.handle);
         return { task, rows, prefix: row && { ...row, tokens: task.prefix!.tokens } };
       });
       const compiled = compiledWith(weights);
@@ -198,7 +199,8 @@ async function sampleBatch(
       drawn.push(listening.places.get(task)!, row.tokens.at(-1)!);
     if (row.stopReason === undefined || task.cacheAs === undefined) return;
     const place = rowOf.get(task)!;
-    cache.writeBack(g, r, home, place);
+    // Of several samples none is continued, only their prompt.
+    if (task.count === 1) cache.writeBack(g, r, home, place);
     kept.set(task.cacheAs, { kv: home, row: place, tokens: home.tokens[place]! });
   };
   grid.forEach((group, g) => {

@@ -35,6 +35,8 @@ export interface PrefixIndex {
    * diverge from its row some tokens before the row ends.
    */
   match(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (PrefixMatch | undefined)[];
+  /** The longest cached prefix of a prompt, which stays in the index. */
+  find(prompt: ArrayLike<number>): PrefixMatch | undefined;
   /** Evicts everything, because the weights have changed. */
   clear(): void;
 }
@@ -49,7 +51,24 @@ export function createPrefixIndex(): PrefixIndex {
     else rows.set(signature, left);
     count -= 1;
   };
+  const longest = (
+    prompt: ArrayLike<number>,
+    least: (row: CachedPrefix) => number,
+  ): { readonly row: CachedPrefix; readonly shared: number } | undefined => {
+    let best: { readonly row: CachedPrefix; readonly shared: number } | undefined;
+    for (const row of rows.get(signatureOf(prompt)) ?? []) {
+      const shared = commonPrefix(prompt, row.ids);
+      if (shared >= least(row) && shared > (best?.shared ?? 0)) best = { row, shared };
+    }
+    return best;
+  };
+  const half = (prompt: ArrayLike<number>) => () => prompt.length / 2;
   return {
+    find(prompt) {
+      const best = longest(prompt, half(prompt));
+      const { replica, handle } = best?.row ?? {};
+      return best && { replica: replica!, handle: handle!, tokens: best.shared };
+    },
     insert(row) {
       if (row.ids.length < SIGNATURE) return;
       const signature = signatureOf(row.ids);
@@ -65,18 +84,14 @@ export function createPrefixIndex(): PrefixIndex {
       const take = (index: number, least: (row: CachedPrefix) => number) => {
         const prompt = prompts[index];
         if (prompt === undefined || matches[index] !== undefined) return;
-        const signature = signatureOf(prompt);
-        let [best, shared] = [undefined as CachedPrefix | undefined, 0];
-        for (const row of rows.get(signature) ?? []) {
-          const common = commonPrefix(prompt, row.ids);
-          if (common >= least(row) && common > shared) [best, shared] = [row, common];
-        }
+        const best = longest(prompt, least);
         if (best === undefined) return;
-        drop(signature, best);
-        matches[index] = { replica: best.replica, handle: best.handle, tokens: shared };
+        const { replica, handle } = best.row;
+        drop(signatureOf(prompt), best.row);
+        matches[index] = { replica, handle, tokens: best.shared };
       };
       for (const index of prompts.keys()) take(index, ({ ids }) => ids.length);
-      for (const index of prompts.keys()) take(index, () => prompts[index]!.length / 2);
+      for (const index of prompts.keys()) if (prompts[index]) take(index, half(prompts[index]));
       return matches;
     },
     clear() {
@@ -106,6 +121,8 @@ export interface PrefixCache {
   put(handle: number, row: KvRow): void;
   /** Removes and returns the row; undefined if it was evicted. */
   take(handle: number): KvRow | undefined;
+  /** The row, which stays; undefined if it was evicted. */
+  peek(handle: number): KvRow | undefined;
   /** The rows of a KV cache that are still wanted, by handle. */
   rowsOf(kv: KvCache): ReadonlyMap<number, KvRow>;
   /** Evicts all rows of a KV cache. */
@@ -134,6 +151,10 @@ export function createPrefixCache(maxBytes: number): PrefixCache {
       } else rows.set(handle, row);
       kvOf.set(handle, row.kv);
       while (bytes > maxBytes) evict(caches.keys().next().value!);
+    },
+    peek(handle) {
+      const kv = kvOf.get(handle);
+      return kv && caches.get(kv)!.get(handle);
     },
     take(handle) {
       const kv = kvOf.get(handle);

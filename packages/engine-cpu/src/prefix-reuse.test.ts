@@ -60,6 +60,39 @@ it("reuses a cached prefix, with the same results as a full prefill", async () =
   }
 });
 
+it("keeps the prompt of several samples, for branches and for what continues it", async () => {
+  const prompts = Array.from({ length: 3 }, (_, row) => draw(20 + 3 * row));
+  const ask = async (some: readonly number[][], more: Partial<SampleRequest>) =>
+    (
+      await engine.sample(
+        some.map((prompt, seed) => ({ prompt, seed, maxTokens: 4, temperature: 0.8, ...more })),
+      )
+    ).flat();
+  const close = (found: Awaited<ReturnType<typeof ask>>, expected: typeof found) => {
+    expect(found.map(({ tokens }) => tokens)).toEqual(expected.map(({ tokens }) => tokens));
+    found.forEach(({ logprobs }, i) => {
+      logprobs.forEach((value, at) => {
+        expect(value).toBeCloseTo(expected[i]!.logprobs[at]!, 5);
+      });
+    });
+  };
+  for (let turn = 0; turn < 3; turn++) {
+    const several = await ask(prompts, { count: 5 });
+    close(await ask(prompts, { count: 5, continued: true }), several);
+    // Two branches of the first prompt, one of the second, none of the third.
+    const branches = [0, 0, 1].map((row) => [...prompts[row]!, ...draw(3 + turn)]);
+    const plain = await ask(branches, {});
+    close(await ask(branches, { continued: "branch" }), plain);
+    close(
+      await ask(branches, { continued: "branch", count: 2 }),
+      await ask(branches, { count: 2 }),
+    );
+    for (const prompt of prompts) prompt.push(...draw(5));
+  }
+  // What was kept for several samples is continued by one.
+  close(await ask(prompts, { continued: true }), await ask(prompts, {}));
+});
+
 it("continues in the same memory when rows end and others outgrow their capacity", async () => {
   let prompts = Array.from({ length: 9 }, (_, row) => draw(17 + row));
   for (let turn = 0; prompts.length > 0; turn++) {

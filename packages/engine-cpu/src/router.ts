@@ -55,18 +55,21 @@ export function createRouter(
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
       // A prompt with more samples than one replica should get is prefilled once in each.
       const most = Math.min(MAX_ROWS, Math.ceil(total / replicas.length));
+      // A prompt whose samples are divided is nowhere as a whole.
       const kept = requests.map(
-        ({ continued = false, count = 1 }) => continued !== false && count === 1,
+        ({ continued = false, count = 1 }) =>
+          continued !== false && continued !== "branch" && (count === 1 || count <= most),
       );
       const matched = prefixes.match(
         requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
       );
       const tasks = requests.flatMap((request, index) =>
         divide(request.count ?? 1, most).map((part): PlacedTask => {
-          const prefix = matched[index];
+          const isBranch = request.continued === "branch";
+          const prefix = isBranch ? prefixes.find(request.prompt) : matched[index];
           const cacheAs = kept[index] ? nextHandle++ : undefined;
           const vocabulary = request.constraint && knownVocabulary(words);
-          const task = { request, ...part, prefix, cacheAs, vocabulary };
+          const task = { request, ...part, prefix, isBranch, cacheAs, vocabulary };
           return { index, replica: prefix?.replica, task };
         }),
       );
@@ -85,14 +88,15 @@ export function createRouter(
       );
       const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
       shares.forEach((share, replica) => {
-        share.forEach(({ index, task: { first, request, cacheAs } }, i) => {
+        share.forEach(({ index, task: { first, count, request, cacheAs } }, i) => {
           const drawn = sampled[replica]![i]!;
           drawn.forEach((sample, r) => {
             samples[index]![first + r] = sample;
           });
           if (cacheAs === undefined) return;
-          // The last token was sampled but never read.
-          const ids = [...Array.from(request.prompt), ...drawn[0]!.tokens.slice(0, -1)];
+          // The last token was sampled but never read; several samples are not kept.
+          const read = count === 1 ? drawn[0]!.tokens.slice(0, -1) : [];
+          const ids = [...Array.from(request.prompt), ...read];
           prefixes.insert({ ids, replica, handle: cacheAs });
         });
       });

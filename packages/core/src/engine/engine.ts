@@ -73,11 +73,12 @@ export interface SampleRequest extends SamplingOptions {
   readonly prompt: ArrayLike<number>;
   readonly count?: number;
   /**
-   * A hint: a later prompt will begin with this prompt and its sample, so its KV cache is worth
-   * keeping until the weights change. It requires a `count` of 1 and changes no result. Prompts
-   * that were requested together are expected to continue together, unless they are `apart`.
+   * A hint: a later prompt will begin with this prompt and, with a `count` of 1, its sample, so its
+   * KV cache is worth keeping until the weights change. It changes no result. Prompts that were
+   * requested together are expected to continue together, unless they are `apart`. A `branch` of
+   * such a prompt uses its cache, leaves it there, and is not kept itself.
    */
-  readonly continued?: boolean | "apart";
+  readonly continued?: boolean | "apart" | "branch";
   /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
   readonly seed: number;
 }

@@ -38,7 +38,7 @@ export async function sampleBatch(
       }),
       prompt: tensorOf(request.prompt, "int64", binary),
       num_samples: request.count ?? 1,
-      continued: request.continued ? true : undefined,
+      continued: isContinued(request) ? true : undefined,
       sampling_params: {
         ...paramsOf(request),
         top_k: request.topK ?? 0,
@@ -50,6 +50,10 @@ export async function sampleBatch(
   const { results } = parse(batchResult, result, "sample_batch");
   return requests.map((request, i) => samplesOf(request, results[i]));
 }
+
+/** The server keeps a prompt with its sample; samples of one prompt share it anyway. */
+const isContinued = ({ continued = false, count = 1 }: SampleRequest): boolean =>
+  continued !== false && continued !== "branch" && count === 1;
 
 /** One call per request, from a copy of the weights that the server made for sampling. */
 export async function sampleEach(

@@ -71,6 +71,8 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
   const { engine, tokenizer, style, sampling } = model;
   const { maxContext } = engine.capabilities;
   const { foresight, whiteSpace } = choosing;
+  // Predictions branch off from the prompt; where prompts continue one another, the next step does.
+  const continued = style.continuing || foresight !== undefined;
   const stop = responseEndIds(tokenizer, style).map((id) => [id]);
 
   /** The different actions among the samples, the most votes first. */
@@ -111,6 +113,7 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
                 prompt: sequence.ids,
                 stop,
                 seed: situations[i]!.seed,
+                continued,
                 count: choosing.candidates,
                 ...sampling,
               },

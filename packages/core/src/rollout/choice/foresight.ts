@@ -29,7 +29,7 @@ export interface Forecast {
 
 /** What predictions cost, in tokens. */
 export interface ForesightCost {
-  /** The prompts of predictions; an engine that keeps what acting has read computes their ends only. */
+  /** Read for predictions, besides what the same model has read to act. */
   read: number;
   /** Sampled. */
   sampled: number;
@@ -78,6 +78,8 @@ export interface ForesightModel {
   readonly tokenizer: Tokenizer;
   /** The tokens up to where the world's answer begins. */
   prompt(question: Question): readonly number[];
+  /** How much of that it has read to act. Default: nothing. */
+  known?(question: Question): number;
   /** The tokens that end an answer. */
   readonly ends: readonly number[];
 }
@@ -90,7 +92,7 @@ const PREDICTED_TOKENS = 24;
 
 /** Takes the most probable answer, and how probable its telling words are. */
 export function modelForesight(
-  { engine, tokenizer, prompt, ends }: ForesightModel,
+  { engine, tokenizer, prompt, known, ends }: ForesightModel,
   reader: RefusalReader,
 ): Foresight {
   const { maxContext } = engine.capabilities;
@@ -105,6 +107,7 @@ export function modelForesight(
         temperature: 0,
         stop: ends.map((id) => [id]),
         seed: 0,
+        ...(known && { continued: "branch" as const }),
       }));
     const samples = (
       requests.length === 0 ? [] : await askEngine(() => engine.sample(requests))
@@ -113,7 +116,7 @@ export function modelForesight(
       // Without room to answer, nothing is known but how often actions are refused.
       if (!fits[i]) return { refused: reader.base };
       const { tokens, logprobs } = samples.next().value![0]!;
-      cost.read += ids.length;
+      cost.read += ids.length - (known?.(questions[i]!) ?? 0);
       cost.sampled += tokens.length;
       const ended = ends.includes(tokens.at(-1)!);
       const said = ended ? tokens.slice(0, -1) : tokens;
@@ -163,6 +166,7 @@ export function ownForesight(model: {
     engine,
     tokenizer,
     ends: ends.filter((id) => id !== undefined),
+    known: ({ answered }) => answered.spans.at(-1)!.start,
     prompt({ answered, situation, response }) {
       const { tools, observation } = situation;
       if (!isConversation(style.continuation(observation, false, tools))) return answered.ids;
