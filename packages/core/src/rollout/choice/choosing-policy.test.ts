@@ -2,10 +2,17 @@ import { describe, expect, it } from "vitest";
 import type { ActingEngine, Sample, SampleRequest } from "../../engine/engine.js";
 import { isRemote } from "../../envs/env.js";
 import { openEnvironment } from "../../envs/open.js";
+import {
+  appendObservation,
+  appendResponse,
+  encodeResponse,
+  stepPrompt,
+} from "../../text/encode.js";
 import { promptStyle } from "../../text/prompt.js";
 import { buildTokenizer } from "../../text/tokenizer-builder.js";
 import type { Episode } from "../episode.js";
 import { enginePolicy } from "../policies/engine.js";
+import type { Situation } from "../policy.js";
 import { rollout } from "../rollout.js";
 import { choosingPolicy, noCost } from "./choosing-policy.js";
 import { exactForesight, type Foresight, modelForesight, ownForesight } from "./foresight.js";
@@ -184,6 +191,59 @@ describe("choosing", () => {
       prompt: undefined,
     });
   });
+});
+
+describe("asking for what follows an action", () => {
+  const worldTools = openEnvironment({ name: "desk", level: "easy" });
+  const speaker = buildTokenizer([world.goal, first, go!, answer], { chat: true });
+  it.each([
+    ["compact", environment, tokenizer],
+    ["full", environment, speaker],
+    ["chat", environment, speaker],
+    ["chat", worldTools, speaker],
+  ] as const)(
+    "in the style %s goes up to where the answer begins",
+    (name, { prompt, ...of }, tokens) => {
+      const asked = promptStyle(prompt, { style: name });
+      const env = of.create();
+      if (isRemote(env)) throw new Error("a world in this process");
+      const observation = env.reset(of.tasks("train")[0]!);
+      const [action] = env.admissibleActions!();
+      const tools = env.tools?.();
+      const view = {
+        goal: env.goal,
+        firstObservation: observation,
+        observation,
+        steps: [],
+        index: 0,
+      };
+      const pieces = asked.render({ ...view, admissible: undefined, tools });
+      const { sequence } = stepPrompt(tokens, asked, () => pieces, undefined, tools);
+      const response = asked.format(action!);
+      const answered = appendResponse(sequence, { ids: encodeResponse(tokens, asked, response) });
+      const {
+        prompt: promptOf,
+        ends,
+        known,
+      } = ownForesight({
+        engine: {} as ActingEngine,
+        tokenizer: tokens,
+        style: asked,
+      });
+      const situation = { observation, tools } as unknown as Situation;
+      const question = { situation, action: action!, response, answered };
+      const ids = promptOf(question);
+      const next = env.step(action!).observation;
+      const followed = appendObservation(answered, tokens, asked, next, false, { response, tools });
+      const seen = followed.spans.findLast(({ kind }) => kind === "observation")!;
+      const begins = followed.spans.find(
+        ({ kind, start }) => kind === "observation" && start >= answered.ids.length,
+      )!;
+      expect(ids).toEqual(followed.ids.slice(0, begins.start));
+      expect(ends).toContain(followed.ids[seen.end - 1]);
+      expect(known!(question)).toBe(sequence.ids.length);
+    },
+  );
 });
 
 describe("how a world refuses", () => {
