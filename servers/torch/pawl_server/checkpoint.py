@@ -14,12 +14,12 @@ import secrets
 import shutil
 import zlib
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple, Optional
 
 import torch
 from torch import Tensor
 
-from .adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Items, adapter_config, adapter_items, has_adapter, open_adapter
+from .adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, OLD_ADAPTER, Items, adapter_config, adapter_items, has_adapter, open_adapter
 from .config_file import text_fields
 from .model import LORA_ALPHA, adapter_names, initial_value
 from .model_config import ModelConfig
@@ -164,11 +164,24 @@ def load_moments(weights: Weights, folder: Path) -> None:
 
 
 def save_folder(
-    weights: Weights, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int, merged: bool
+    weights: Weights,
+    ranks: Ranks,
+    base: Path,
+    folder: Path,
+    *,
+    optimizer: bool,
+    lora_rank: int,
+    merged: bool,
+    earlier: Optional[Path] = None,
 ) -> None:
-    """Writes a checkpoint completely or not at all, even if the process is stopped."""
+    """Writes a checkpoint completely or not at all, even if the process is stopped. Weights below an
+    adapter never change: those of an earlier checkpoint get a second name instead of being written again.
+    """
     items = {WEIGHTS: list(_model_items(weights, lora_rank if merged else 0))}
     adapted = lora_rank > 0 and not merged
+    linked = earlier if adapted and earlier is not None and _holds(earlier, items[WEIGHTS]) else None
+    if linked is not None:
+        del items[WEIGHTS]
     if adapted:
         items[ADAPTER_WEIGHTS] = list(adapter_items(weights))
     if optimizer:
@@ -178,7 +191,7 @@ def save_folder(
     try:
         if ranks.first:
             turns = {name: [(tensor, shape, lambda: next(reads)()) for tensor, shape, _ in part] for name, part in items.items()}
-            _write_folder(weights, turns, base, folder, lora_rank=lora_rank if adapted else 0)
+            _write_folder(weights, turns, base, folder, lora_rank=lora_rank if adapted else 0, linked=linked)
     except OSError:
         # The others wait for the rest of them, even if it cannot be written here.
         for read in reads:
@@ -188,11 +201,31 @@ def save_folder(
         read()
 
 
-def _write_folder(weights: Weights, items: dict[str, Items], base: Path, folder: Path, *, lora_rank: int) -> None:
+def _holds(folder: Path, items: list[tuple[str, tuple[int, ...], Callable[[], Tensor]]]) -> bool:
+    """Whether a folder's file has these tensors as they would be written, and no adapter was merged into it."""
+    if (folder / OLD_ADAPTER).is_file() or not (folder / WEIGHTS).is_file():
+        return False
+    file = SafetensorsFile(folder / WEIGHTS)
+    return file.dtypes == {"F32"} and file.shapes == {name: tuple(shape) for name, shape, _ in items}
+
+
+def _link(file: Path, to: Path) -> None:
+    """The same file under a second name, or a copy where the disk has no such thing."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copyfile(file, to)
+
+
+def _write_folder(
+    weights: Weights, items: dict[str, Items], base: Path, folder: Path, *, lora_rank: int, linked: Optional[Path]
+) -> None:
     """Writes the files of a checkpoint, and puts them in the place of an earlier one."""
     temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
     try:
         temporary.mkdir(parents=True)
+        if linked is not None:
+            _link(linked / WEIGHTS, temporary / WEIGHTS)
         for name, part in items.items():
             write_safetensors(temporary / name, part, {"steps": str(weights.steps)} if name == OPTIMIZER else {})
         fields = text_fields(json.loads((base / "config.json").read_text()))

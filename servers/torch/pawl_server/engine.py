@@ -57,6 +57,8 @@ class Engine:
         self.weights = Weights(self.model, ranks, self.sharded)
         with ranks.together():
             load_weights(self.weights, self.config, folder, seed, lora_rank)
+        # The last checkpoint that these weights were read from or written to.
+        self.earlier: Optional[Path] = None
         self.memory = Memory(ranks.device, options.memory)
         self.batch_tokens = options.batch_tokens or batch_tokens_for(self.config, self.parameters, ranks.device, options.checkpointing)
         # The largest forward and backward pass so far.
@@ -240,8 +242,10 @@ class Engine:
         # A run that resumes from here keeps no text either.
         self.sampler.forget()
         save_folder(
-            self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank, merged=merged
+            self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank, merged=merged, earlier=self.earlier
         )
+        if not merged:
+            self.earlier = folder
 
     def load(self, folder: Path, *, optimizer: bool) -> None:
         """Loads a checkpoint folder whose model has the same shape."""
@@ -255,6 +259,7 @@ class Engine:
                     if not has_same_base(self.weights, self.config, folder, self.lora_rank):
                         raise ValueError(f"{folder.name}: its base weights differ from those of the reference; create a new model from it")
                 load_weights(self.weights, self.config, folder, 0, self.lora_rank)
+                self.earlier = folder
                 if optimizer:
                     load_moments(self.weights, folder)
         except (ValueError, OSError, KeyError) as error:

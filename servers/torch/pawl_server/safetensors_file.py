@@ -37,6 +37,7 @@ class SafetensorsFile:
                     self._check(name, size)
             except (KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{path}: damaged: its header is not one of safetensors ({type(error).__name__}: {error})") from error
+            self.dtypes = {entry["dtype"] for entry in header.values()}
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def read(self, name: str) -> Tensor:

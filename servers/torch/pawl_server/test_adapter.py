@@ -1,6 +1,7 @@
 """Adapters on disk: merged exactly once, with an adapter and without, by us and by PEFT."""
 import importlib.util
 import json
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -60,6 +61,29 @@ class AdapterTest(unittest.TestCase):
         base, saved = (SafetensorsFile(folder / "model.safetensors") for folder in (self.root / "base", self.folder))
         for name in base.shapes:
             self.assertTrue(torch.equal(base.read(name), saved.read(name)), name)
+
+    def test_weights_below_it_are_written_once(self):
+        inode = lambda folder: (folder / "model.safetensors").stat().st_ino
+        folders = [self.root / name for name in ("second", "third")]
+        learn(self.engine)
+        learnt = score(self.engine)
+        for folder in folders:
+            self.engine.save(folder, optimizer=True)
+            self.assertEqual(inode(folder), inode(self.folder))
+        for folder in (self.folder, folders[0]):
+            shutil.rmtree(folder)
+        self.close(score(tiny_engine(str(folders[1]), lora_rank=4)), learnt)
+        # Where none is left to share, and merged, they are written.
+        shutil.rmtree(folders[1])
+        for name, merged in (("anew", False), ("merged", True)):
+            self.engine.save(self.root / name, optimizer=False, merged=merged)
+            self.assertEqual((self.root / name / "model.safetensors").stat().st_nlink, 1)
+            self.close(score(tiny_engine(str(self.root / name))), learnt)
+        # Loaded weights are shared with what they were loaded from.
+        other = tiny_engine(str(self.root / "base"), lora_rank=4)
+        other.load(self.root / "anew", optimizer=False)
+        other.save(folders[0], optimizer=False)
+        self.assertEqual(inode(folders[0]), inode(self.root / "anew"))
 
     def test_resumes_from_a_checkpoint_as_if_nothing_had_happened(self):
         other = tiny_engine(str(self.folder), lora_rank=4)
