@@ -82,7 +82,7 @@ export interface OfferedTool {
 export const toolsOf = <T extends z.ZodType<OfferedTool>>(tool: T) =>
   z
     .array(tool)
-    .max(512)
+    .max(512, "expected at most 512 tools")
     .refine((list) => new Set(list.map((one) => one.tool?.name)).size === list.length, {
       error: "two tools have the same name",
     })

@@ -383,6 +383,32 @@ describe("bad input", () => {
     expect(faults).toEqual([]);
   });
 
+  it("of many, equal or deep tools is refused", async () => {
+    const { post, faults } = await start(["go"]);
+    const tools = (names: readonly string[], parameters: object = { type: "object" }) =>
+      request({
+        tools: names.map((name) => ({ type: "function", function: { name, parameters } })),
+      });
+    const refusal = async (body: object | string) => {
+      const [status, { error }] = await post(COMPLETIONS, body);
+      expect(status).toBe(400);
+      return error.message;
+    };
+    const many = Array.from({ length: 1000 }, (_, i) => `tool_${i}`);
+    expect(await refusal(tools(many))).toBe("tools: expected at most 512 tools");
+    expect(await refusal(tools(many.slice(0, 500)))).toMatch(/the model reads 1024/);
+    expect(await refusal(tools(["look", "look"]))).toBe("tools: two tools have the same name");
+    const deep = (levels: number): object =>
+      levels === 0 ? {} : { type: "array", items: deep(levels - 1) };
+    expect(await refusal(tools(["look"], deep(200)))).toMatch(/too deeply/);
+    const bottomless = JSON.stringify(tools(["look"])).replace(
+      '{"type":"object"}',
+      `${'{"a":'.repeat(1e5)}1${"}".repeat(1e5)}`,
+    );
+    expect(await refusal(bottomless)).toMatch(/more than 500 lists or objects inside each other/);
+    expect(faults).toEqual([]);
+  });
+
   it("that comes too slowly is cut off", async () => {
     const { port, post } = await start(["go"], { limits: { headersMs: 100 } });
     expect(await raw(port, "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n")).toMatch(

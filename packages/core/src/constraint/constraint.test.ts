@@ -174,6 +174,31 @@ test.each([
   expect(() => constraintAutomaton(json(schema))).toThrow(reason);
 });
 
+test("schemas that are large or deep are refused, with the place of what is too much", () => {
+  const nested = (levels: number): object =>
+    levels === 0 ? { type: "null" } : { type: "array", items: nested(levels - 1) };
+  expect(isAllowed(json(nested(100)), `${"[".repeat(100)}null${"]".repeat(100)}`)).toBe(true);
+  expect(() => constraintAutomaton(json(nested(101)))).toThrow(/items: the schema is too deep/);
+  const names = Array.from({ length: 20_001 }, (_, i) => [`p${i}`, { type: "null" }]);
+  const wide = object(Object.fromEntries(names));
+  expect(() => constraintAutomaton(json(wide))).toThrow(/^p19999: the schema is too large/);
+});
+
+test("a hundred tools can be held to, and a thousand are refused", () => {
+  const calls = (count: number): Constraint => ({
+    calls: {
+      form: "hermes",
+      tools: Array.from({ length: count }, (_, i) => ({
+        name: `tool_${i}`,
+        arguments: object({ text: { type: "string" } }),
+      })),
+    },
+  });
+  const call = '<tool_call>{"name": "tool_99", "arguments": {"text": "a"}}</tool_call>';
+  expect(isAllowed(calls(100), call)).toBe(true);
+  expect(() => constraintAutomaton(calls(1000))).toThrow(/too large.*or fewer tools/);
+});
+
 test("schemas that multiply are refused at once", () => {
   const $defs = Object.fromEntries(
     Array.from({ length: 40 }, (_, i) => [

@@ -27,7 +27,14 @@ const MOST_SCHEMAS = 20_000;
 
 /** The values of a schema; one that has none is refused. */
 export function schemaValues(schema: unknown, gap: Gap, path = ""): Expression {
-  const place: Place = { root: schema, path, via: [], budget: { left: MOST_SCHEMAS }, gap };
+  const place: Place = {
+    root: schema,
+    path,
+    depth: 0,
+    via: [],
+    budget: { left: MOST_SCHEMAS },
+    gap,
+  };
   return valuesOf(schema, place) ?? refuse(place, "no value is allowed");
 }
 

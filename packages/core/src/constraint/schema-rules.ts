@@ -37,10 +37,15 @@ const TIGHTER: Readonly<Record<string, (a: number, b: number) => number>> = {
   ),
 };
 
+/** Schemas that may be inside each other: they are read, and their texts joined, recursively. */
+const MOST_DEEP = 100;
+
 /** Where a schema is, and what it may refer to. */
 export interface Place {
   readonly root: unknown;
   readonly path: string;
+  /** How many schemas it is inside of. */
+  readonly depth: number;
   /** The references that led here. */
   readonly via: readonly string[];
   /** How many schemas may still be read: references can multiply them. */
@@ -55,10 +60,15 @@ export function refuse({ path }: Place, message: string): never {
 }
 
 /** A place inside. */
-export const inside = (place: Place, name: string | number): Place => ({
-  ...place,
-  path: place.path === "" ? String(name) : `${place.path}.${name}`,
-});
+export function inside(place: Place, name: string | number): Place {
+  if (place.depth === MOST_DEEP)
+    refuse(place, `the schema is too deep: more than ${MOST_DEEP} schemas are inside each other`);
+  return {
+    ...place,
+    path: place.path === "" ? String(name) : `${place.path}.${name}`,
+    depth: place.depth + 1,
+  };
+}
 
 /** A schema as one object of kept keywords, and the place in which it stands. */
 export function resolved(

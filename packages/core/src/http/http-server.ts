@@ -87,14 +87,38 @@ export async function readJson(asked: IncomingMessage, rule: BodyRule): Promise<
   return parseJson(text);
 }
 
+/** Lists and objects that may stand inside each other: what walks values would run out of stack. */
+const MOST_LEVELS = 500;
+
 /** The value of a body in JSON. */
 export function parseJson(text: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     throw new HttpError(400, `the body is not JSON: ${(error as Error).message}`);
   }
+  if (levelsOf(text) > MOST_LEVELS)
+    throw new HttpError(
+      400,
+      `the body has more than ${MOST_LEVELS} lists or objects inside each other`,
+    );
+  return value;
 }
+
+/** How many lists and objects stand inside each other in some JSON. */
+function levelsOf(json: string): number {
+  let [level, most] = [0, 0];
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      while (json.charCodeAt(++at) !== QUOTE) if (json.charCodeAt(at) === BACKSLASH) at++;
+    } else if (code === BRACKET || code === BRACE) most = Math.max(most, ++level);
+    else if (code === BRACKET + 2 || code === BRACE + 2) level--;
+  }
+  return most;
+}
+const [QUOTE, BACKSLASH, BRACKET, BRACE] = [0x22, 0x5c, 0x5b, 0x7b];
 
 /** Answers with JSON. */
 export function sendJson(
