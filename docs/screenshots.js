@@ -46,7 +46,6 @@ await shoot("episode", `run/${run}/episodes`, "table.episodes tbody tr", async (
   await page.locator("table.episodes a").first().click();
   await page.getByRole("button", { name: "Ask the checkpoint" }).click();
   await page.locator(".expectation").first().waitFor();
-  await page.getByLabel("Colour tokens by").selectOption("surprise");
   await page.getByRole("button", { name: "Ask the checkpoint" }).waitFor();
 });
 await shoot("play", `play?run=${run}&agent=${run}&seed=1`, "button", async () => {
@@ -65,14 +64,14 @@ server.kill("SIGINT");
 
 const tried = await served("try", `${folder}/try`);
 await page.goto(tried.address);
-await page.locator(".expectation").first().waitFor();
+await page.locator(".said.world .badge").first().waitFor();
 const train = page.getByRole("button", { name: /^Train it/ });
 if ((await train.textContent()) === "Train it") {
   await train.click();
   await page.getByText("update 36 of 36, done").waitFor({ timeout: 1_800_000 });
 }
 // A step whose observation was not expected word for word says more.
-await page.locator(".expectation .badge.failed").first().waitFor();
+await page.locator(".said .expectation").first().waitFor();
 await page.getByRole("button", { name: "Pause" }).click();
 await page.waitForTimeout(3000);
 await page.screenshot({ path: here("images/ui-try.png") });

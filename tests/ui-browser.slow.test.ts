@@ -213,9 +213,9 @@ describe.skipIf(executablePath === undefined)(
       await page.locator("table.episodes a").first().click();
       await page.getByRole("button", { name: "Ask the checkpoint" }).click();
       await page.locator(".expectation").first().waitFor();
-      await page.getByLabel("Colour tokens by").selectOption("surprise");
+      await page.getByLabel("Colour the agent by").selectOption("entropy");
       await page.locator(".token.observation[class*=low]").first().waitFor();
-      expect(page.url()).toContain("colour=surprise");
+      expect(page.url()).toContain("colour=entropy");
       await page.getByText("trained on by the world model").waitFor();
       await page
         .getByText(/selected for the world model|not selected/)
@@ -318,7 +318,7 @@ describe.skipIf(executablePath === undefined)(
       const ended = new Promise((resolve) => child.on("exit", resolve));
       const [printed] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
       await page.goto(/http:\S+/.exec(printed)![0]);
-      await page.locator(".expectation").first().waitFor();
+      await page.locator(".said.world .badge").first().waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
       expect(await faults()).toEqual([]);
       await page.getByRole("button", { name: "Train it" }).click();

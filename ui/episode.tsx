@@ -2,6 +2,7 @@
 
 import type { CutText } from "@pawl/ui/report/views.js";
 import type {
+  CandidateView,
   CriticAdvantages,
   EpisodeView,
   ExpectedStep,
@@ -13,9 +14,10 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
-import { shortNumber } from "./format.js";
+import { shortNumber, shortPercent } from "./format.js";
 import { Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
+import { Scroll } from "./scroll.js";
 import { ask } from "./server.js";
 import { Text, visible } from "./text.js";
 import { COLOURINGS, type Colouring, Legend } from "./tokens.js";
@@ -92,7 +94,7 @@ export function Episode(props: {
       </p>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
-          Colour tokens by
+          Colour the agent by
           <select
             value={colouring}
             onChange={(event) => setQuery({ colour: event.currentTarget.value })}
@@ -260,6 +262,7 @@ function Step(props: {
           </a>
         }
       />
+      {step.candidates.length > 0 && <Candidates of={step.candidates} />}
       <div class="extras">
         {step.seconds !== null && (
           <span class="quiet small">
@@ -307,6 +310,52 @@ function Step(props: {
         )}
       </div>
     </li>
+  );
+}
+
+/** The actions considered before a step, with what each was expected to bring. */
+function Candidates({ of }: { readonly of: readonly CandidateView[] }): JSX.Element {
+  const isPredicted = of.some(({ predicted, refused }) => predicted !== null || refused !== null);
+  const isTried = of.some(({ truth }) => truth !== null);
+  return (
+    <Scroll label="Candidates">
+      <table class="candidates">
+        <thead>
+          <tr>
+            <th>Considered</th>
+            <th>Votes</th>
+            {isPredicted && <th>Refused?</th>}
+            {isPredicted && <th>Predicted</th>}
+            {isTried && <th>A copy of the world answered</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {of.map(({ action, votes, predicted, refused, truth, chosen }) => (
+            <tr class={chosen ? "chosen" : ""}>
+              <td>
+                <code>{visible(action.text || "(no action)")}</code>
+                {chosen && <span class="badge solved">✓ chosen</span>}
+              </td>
+              <td>{votes}</td>
+              {isPredicted && <td>{refused === null ? "–" : shortPercent(refused)}</td>}
+              {isPredicted && <td>{predicted === null ? "–" : <Text of={predicted} />}</td>}
+              {isTried && (
+                <td>
+                  {truth === null ? (
+                    "–"
+                  ) : (
+                    <>
+                      {!truth.valid && <span class="badge failed">refused</span>}
+                      <Text of={truth.observation} />
+                    </>
+                  )}
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }
 

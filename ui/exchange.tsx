@@ -2,7 +2,7 @@
 
 import type { CutText, ExchangeView, TokenView } from "@pawl/ui/report/views.js";
 import type { ComponentChildren, JSX } from "preact";
-import { Expectation } from "./expectation.js";
+import { Answer, AsExpected, type Expected } from "./expectation.js";
 import { shortNumber } from "./format.js";
 import { Text, visible } from "./text.js";
 import { type Colouring, Tokens } from "./tokens.js";
@@ -14,7 +14,7 @@ export function Exchange(props: {
   readonly tokens?: readonly TokenView[];
   readonly colouring?: Colouring;
   readonly scale?: number;
-  readonly expected?: { readonly observation: string; readonly note?: string } | undefined;
+  readonly expected?: Expected | undefined;
   /** Loads more of a field that was cut. */
   readonly more?: (field: string) => (from: number) => Promise<CutText>;
 }): JSX.Element {
@@ -27,6 +27,7 @@ export function Exchange(props: {
         ? "truncated"
         : "malformed";
   const written = step.response.text.trim() !== step.action.text.trim();
+  const own = colouring === "none" ? [] : tokens.filter(({ kind }) => kind === "action");
   return (
     <>
       <div class="said agent">
@@ -39,28 +40,36 @@ export function Exchange(props: {
             <span class="badge plain">advantage {shortNumber(step.advantage)}</span>
           )}
         </h3>
-        {written && <Text class="response" of={step.response} more={more?.("response")} />}
-        <div class="action">
-          <ToolCall
-            text={step.action.text}
-            fallback={<Text of={step.action} more={more?.("action")} />}
-          />
-        </div>
-        {tokens.length > 0 && colouring !== "none" && (
-          <Tokens tokens={tokens} colouring={colouring} advantage={step.advantage} scale={scale} />
+        {own.length > 0 ? (
+          <Tokens tokens={own} colouring={colouring} advantage={step.advantage} scale={scale} />
+        ) : (
+          written && <Text class="response" of={step.response} more={more?.("response")} />
+        )}
+        {(written || own.length === 0) && (
+          <div class="action">
+            <ToolCall
+              text={step.action.text}
+              fallback={<Text of={step.action} more={more?.("action")} />}
+            />
+          </div>
         )}
       </div>
       <div class="said world">
         <h3>
           World
+          <AsExpected expected={expected} real={step.observation.text} />
           {step.selected !== undefined && (
             <span class={`badge ${step.selected ? "solved" : "plain"}`} title={SELECTION}>
               {step.selected ? "✓ selected for the world model" : "not selected"}
             </span>
           )}
         </h3>
-        <Text class="observation" of={step.observation} more={more?.("observation")} />
-        {expected !== undefined && <Expectation real={step.observation.text} expected={expected} />}
+        <Answer
+          real={step.observation}
+          expected={expected}
+          tokens={tokens.filter(({ kind }) => kind === "observation")}
+          more={more?.("observation")}
+        />
       </div>
     </>
   );

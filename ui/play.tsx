@@ -3,10 +3,10 @@
 import type { NextActions, PlayView, RunList, Session, WorldList } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Expectation } from "./expectation.js";
+import { Answer, AsExpected, Expectation } from "./expectation.js";
 import { count, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
-import { setQuery, usePlace } from "./route.js";
+import { type Query, setQuery, usePlace } from "./route.js";
 import { ask } from "./server.js";
 import { Copyable, Text, visible, visibleText } from "./text.js";
 
@@ -27,6 +27,8 @@ function Choice(props: {
   readonly name: string;
   readonly label: string;
   readonly options: readonly (readonly [value: string, text: string])[];
+  /** What else follows from a choice. */
+  readonly also?: (value: string) => Query;
 }): JSX.Element {
   const { query } = usePlace();
   return (
@@ -34,7 +36,9 @@ function Choice(props: {
       {props.label}
       <select
         value={query[props.name] ?? ""}
-        onChange={(event) => setQuery({ [props.name]: event.currentTarget.value })}
+        onChange={({ currentTarget: { value } }) =>
+          setQuery({ ...props.also?.(value), [props.name]: value })
+        }
       >
         {props.options.map(([value, text]) => (
           <option value={value}>{visibleText(text)}</option>
@@ -56,6 +60,8 @@ function Table(): JSX.Element {
   const [busy, setBusy] = useState(false);
   const [thoughts, setThoughts] = useState<NextActions>();
   const [hint, setHint] = useState<string>();
+  // What the agent predicted of the actions that were taken, by step.
+  const [foreseen, setForeseen] = useState<readonly (string | undefined)[]>([]);
   const doing = async (work: () => Promise<void>): Promise<void> => {
     setBusy(true);
     setProblem(undefined);
@@ -84,10 +90,16 @@ function Table(): JSX.Element {
         inside: inside || undefined,
         replaces: game?.id,
       };
+      setForeseen([]);
       await moved(await ask<PlayView>("play/start", {}, asked));
     });
   const act = (action: string): Promise<void> =>
-    doing(async () => moved(await ask<PlayView>("play/step", {}, { id: game!.id, action })));
+    doing(async () => {
+      const predicted = thoughts?.actions.find((one) => one.action === action)?.predicted;
+      const next = await ask<PlayView>("play/step", {}, { id: game!.id, action });
+      setForeseen([...foreseen.slice(0, game!.steps.length), predicted]);
+      await moved(next);
+    });
   if (worlds.value === undefined) return <Waiting of={worlds} />;
   const trained = (runs.value?.runs ?? []).filter(({ kind }) =>
     ["train", "rwml", "wm-train"].includes(kind),
@@ -142,7 +154,17 @@ function Table(): JSX.Element {
             ...(tasks?.tasks ?? []).map(({ id, type }) => [id, `${id} (${type})`] as const),
           ]}
         />
-        <Choice name="agent" label="Suggestions from" options={[["", "none"], ...agents]} />
+        <Choice
+          name="agent"
+          label="Suggestions from"
+          options={[["", "none"], ...agents]}
+          // It knows the world that it was trained in.
+          also={(chosen) =>
+            chosen === ""
+              ? {}
+              : { run: chosen, world: undefined, split: undefined, task: undefined }
+          }
+        />
         <Choice
           name="inside"
           label="World model"
@@ -162,6 +184,7 @@ function Table(): JSX.Element {
           busy={busy}
           hint={hint}
           thoughts={thoughts}
+          foreseen={foreseen}
           act={act}
           undo={() =>
             doing(async () => moved(await ask<PlayView>("play/undo", {}, { id: game.id })))
@@ -182,6 +205,7 @@ function Game(props: {
   readonly busy: boolean;
   readonly hint: string | undefined;
   readonly thoughts: NextActions | undefined;
+  readonly foreseen: readonly (string | undefined)[];
   act(action: string): Promise<void>;
   undo(): void;
   askHint(): void;
@@ -212,38 +236,49 @@ function Game(props: {
           <h3>World</h3>
           <Text of={game.firstObservation} />
         </div>
-        {game.steps.map((step, i) => (
-          <div key={i}>
-            <div class="said agent">
-              <h3>You, step {i + 1}</h3>
-              <code class="action">{visible(step.action)}</code>
-            </div>
-            <div class="said world">
-              <h3>
-                {game.inside === null ? "World" : "World model"}
-                {!step.valid && <span class="badge failed">✗ not possible</span>}
-                {step.reward !== 0 && (
-                  <span class="badge solved">reward {shortNumber(step.reward)}</span>
+        {game.steps.map((step, i) => {
+          const predicted = props.foreseen[i];
+          const expected =
+            predicted === undefined || game.inside !== null
+              ? undefined
+              : { observation: predicted };
+          return (
+            <div key={i}>
+              <div class="said agent">
+                <h3>You, step {i + 1}</h3>
+                <code class="action">{visible(step.action)}</code>
+              </div>
+              <div class="said world">
+                <h3>
+                  {game.inside === null ? "World" : "World model"}
+                  <AsExpected expected={expected} real={step.observation} />
+                  {!step.valid && <span class="badge failed">✗ not possible</span>}
+                  {step.reward !== 0 && (
+                    <span class="badge solved">reward {shortNumber(step.reward)}</span>
+                  )}
+                  {game.divergence === i + 1 && (
+                    <span class="badge failed">✗ first divergence from the world</span>
+                  )}
+                </h3>
+                {typeof step.real === "string" && !step.same ? (
+                  <Expectation
+                    real={step.real}
+                    expected={{ observation: step.observation }}
+                    names={["World model", "Real world"]}
+                  />
+                ) : (
+                  <Answer
+                    real={{ text: step.observation, length: step.observation.length }}
+                    expected={expected}
+                  />
                 )}
-                {game.divergence === i + 1 && (
-                  <span class="badge failed">✗ first divergence from the world</span>
-                )}
-              </h3>
-              {typeof step.real === "string" && !step.same ? (
-                <Expectation
-                  real={step.real}
-                  expected={{ observation: step.observation }}
-                  names={["World model", "Real world"]}
-                />
-              ) : (
-                <div class="text">{visible(step.observation)}</div>
-              )}
-              {step.real === null && <p class="hint">The real episode has ended.</p>}
-              {step.same && <p class="hint">✓ Same as the real world.</p>}
-              {step.note !== undefined && <p class="hint">{visible(step.note)}</p>}
+                {step.real === null && <p class="hint">The real episode has ended.</p>}
+                {step.same && <p class="hint">✓ Same as the real world.</p>}
+                {step.note !== undefined && <p class="hint">{visible(step.note)}</p>}
+              </div>
             </div>
-          </div>
-        ))}
+          );
+        })}
         {game.over && (
           <p class="strong" role="status">
             {game.solved

@@ -152,6 +152,7 @@ function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
           <Expectation
             real={textOf(treeOf(real).observation)}
             expected={{ observation: textOf(treeOf(predicted).observation) }}
+            names={["Predicted", "Observed"]}
           />
         </div>
       ))}

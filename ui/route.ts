@@ -23,7 +23,7 @@ export function placeOf(hash: string): Place {
   };
 }
 
-type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** The address of a place; empty settings are left out. */
 export function link(parts: readonly string[], query: Query = {}): string {

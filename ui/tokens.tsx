@@ -6,15 +6,16 @@ import type { JSX } from "preact";
 import { shortNumber, shortPercent } from "./format.js";
 import { visible } from "./text.js";
 
-/** What tokens can be coloured by. */
+/** What an agent's tokens can be coloured by; the world's are coloured by surprise. */
 export const COLOURINGS = {
   none: "nothing",
-  logprob: "log-probability of the agent's tokens",
+  logprob: "log-probability",
   advantage: "advantage",
-  entropy: "entropy of the policy",
-  surprise: "log-probability of the observation (world model)",
+  entropy: "entropy",
 } as const;
 export type Colouring = keyof typeof COLOURINGS;
+/** What tokens are coloured by, with how unexpected what came was. */
+type Shown = Colouring | "surprise";
 
 /** A surprise of this many nats has the full colour. */
 const FULL = 4;
@@ -25,7 +26,7 @@ const FULL = 4;
  */
 function strength(
   token: TokenView,
-  colouring: Colouring,
+  colouring: Shown,
   advantage: number | undefined,
   scale: number,
 ): number {
@@ -40,7 +41,7 @@ function strength(
 /** The tokens of a step, after its prompt. */
 export function Tokens(props: {
   readonly tokens: readonly TokenView[];
-  readonly colouring: Colouring;
+  readonly colouring: Shown;
   readonly advantage?: number | undefined;
   /** An advantage that has a strong colour; those of groups are normalised. */
   readonly scale?: number;
@@ -98,8 +99,19 @@ export function Legend(props: {
     logprob: !has("logprob", "action"),
     advantage: steps.every(({ advantage }) => advantage === undefined),
     entropy: !has("entropy", "action"),
-    surprise: !has("logprob", "observation"),
   }[colouring];
+  const surprise = has("logprob", "observation") && (
+    <>
+      {" "}
+      What came is coloured by how little it was expected
+      {isMasked && (
+        <>
+          ; <span class="token kept">underlined</span>: trained on by the world model
+        </>
+      )}
+      .
+    </>
+  );
   if (missing)
     return (
       <p class="legend">
@@ -108,6 +120,7 @@ export function Legend(props: {
           (mayAsk
             ? "Use “Ask the checkpoint” to compute them."
             : "To compute them, start the server with pawl ui --play and use “Ask the checkpoint”.")}
+        {surprise}
       </p>
     );
   return (
@@ -123,22 +136,17 @@ export function Legend(props: {
         colouring !== "none" && (
           <>
             The stronger the <span class="token low8">orange</span>, the{" "}
-            {colouring === "entropy" ? "higher the entropy" : "lower the probability"}
-            {isMasked && (
-              <>
-                ; <span class="token kept">underlined</span>: trained on by the world model
-              </>
-            )}
-            .
+            {colouring === "entropy" ? "higher the entropy" : "lower the probability"}.
           </>
         )
       )}
+      {surprise}
     </p>
   );
 }
 
 const needsModel = (colouring: Colouring, critic: boolean): boolean =>
-  colouring === "entropy" || colouring === "surprise" || (colouring === "advantage" && critic);
+  colouring === "entropy" || (colouring === "advantage" && critic);
 
 const MISSING: Readonly<Record<Colouring | "critic", string>> = {
   none: "",
@@ -147,5 +155,4 @@ const MISSING: Readonly<Record<Colouring | "critic", string>> = {
   advantage: "No advantages: this run does not train a policy.",
   critic: "PPO computes advantages from a critic's values, which are not recorded.",
   entropy: "Entropies are not recorded.",
-  surprise: "The world model's probabilities are not recorded.",
 };

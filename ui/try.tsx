@@ -11,14 +11,13 @@ import type {
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SuccessChart } from "./curves.js";
-import { Expectation } from "./expectation.js";
+import { Answer, AsExpected } from "./expectation.js";
 import { count, duration, shortPercent } from "./format.js";
 import { Problem } from "./load.js";
 import { link } from "./route.js";
 import { useLiveRun } from "./run.js";
 import { ask, listen } from "./server.js";
 import { Text, visible } from "./text.js";
-import { Tokens } from "./tokens.js";
 
 /** An action, what the agent expected of it, and what came. */
 interface Move {
@@ -139,14 +138,16 @@ function Episode({
                   <div class="text">{visible(move.expected)}</div>
                 </>
               ) : (
-                <Expectation
-                  real={move.came}
-                  expected={{ observation: move.expected }}
-                  names={["Expected", "Came"]}
-                />
-              )}
-              {move.tokens !== undefined && move.tokens.length > 0 && (
-                <Tokens tokens={move.tokens} colouring="surprise" />
+                <>
+                  <h3>
+                    World <AsExpected expected={{ observation: move.expected }} real={move.came} />
+                  </h3>
+                  <Answer
+                    real={{ text: move.came, length: move.came.length }}
+                    expected={{ observation: move.expected }}
+                    tokens={move.tokens}
+                  />
+                </>
               )}
             </div>
           </div>

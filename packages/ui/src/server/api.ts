@@ -112,6 +112,19 @@ export interface EpisodePage {
   readonly seconds: number;
 }
 
+/** An action that was considered before a step. */
+export interface CandidateView {
+  readonly action: CutText;
+  readonly votes: number;
+  readonly predicted: CutText | null;
+  /** The predicted chance that it is refused. */
+  readonly refused: number | null;
+  /** What a copy of the world answered, and whether it accepted the action. */
+  readonly truth: { readonly observation: CutText; readonly valid: boolean } | null;
+  readonly score: number;
+  readonly chosen: boolean;
+}
+
 /** A step as the page shows it. */
 export interface StepView extends ExchangeView {
   readonly prompt: readonly {
@@ -128,6 +141,7 @@ export interface StepView extends ExchangeView {
     readonly result: CutText | null;
   }[];
   readonly seconds: number | null;
+  readonly candidates: readonly CandidateView[];
   /** The tokens written and observed at this step. */
   readonly tokens: readonly TokenView[];
 }

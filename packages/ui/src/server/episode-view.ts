@@ -362,6 +362,18 @@ function viewStep(
       result: result === undefined ? null : cutText(result, 1000),
     })),
     seconds: step.seconds ?? null,
+    candidates: (step.candidates ?? []).map(({ action, predicted, refused, truth, ...rest }) => ({
+      action: cutText(action, 1000),
+      votes: rest.votes,
+      predicted: predicted === undefined ? null : cutText(predicted, 1000),
+      refused: refused ?? null,
+      truth:
+        truth === undefined
+          ? null
+          : { observation: cutText(truth.observation, 1000), valid: truth.valid },
+      score: rest.score,
+      chosen: rest.chosen === true,
+    })),
   };
 }
 
