@@ -1,5 +1,5 @@
-/** An agent that a tiny model can run: asked twice, it may look; a blank in its answer is a point. */
-import { generateText, stepCountIs, tool } from "ai";
+/** An agent that a tiny model can run: asked twice, the second time for an object; a blank is a point. */
+import { generateText, Output, stepCountIs, tool } from "ai";
 import { defineAgent } from "pawl";
 import { z } from "zod";
 
@@ -25,9 +25,11 @@ export default defineAgent({
         ...response.messages,
         { role: "user", content: "sure?" },
       ],
+      // An answer under masks, which are recorded, learnt under, replayed and resumed.
+      output: Output.object({ schema: z.object({ sure: z.boolean() }) }),
     });
-    return text + again.text;
+    return text + JSON.stringify(again.output);
   },
   reward: ({ result }) => Number(String(result).includes(" ")),
-  texts: ["go on, look. sure? seen a place"],
+  texts: ["go on, look. sure? seen a place", '{"sure": true}', '{"sure": false}'],
 });

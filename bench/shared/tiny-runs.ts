@@ -49,7 +49,7 @@ const agent: TinyRun = {
     const config = {
       model: { start: "tiny", maxContext: 384 },
       engine: { threads: 1 },
-      ...{ updates: 3, groups: 2, groupSize: 2, maxTokens: 8, checkpointEvery: 1, seed },
+      ...{ updates: 3, groups: 2, groupSize: 2, maxTokens: 16, checkpointEvery: 1, seed },
       prompt: { style: "chat" },
       paw: { loss: "cmae" },
       gradients: { every: 0 },

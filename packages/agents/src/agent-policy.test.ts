@@ -3,6 +3,7 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { limitOptions } from "@pawl/core/envs/limits.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
+import { createTally, trainedShare } from "@pawl/core/rollout/tally.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
 import { generateText, stepCountIs, tool } from "ai";
@@ -96,6 +97,13 @@ describe("a run", () => {
       { tool: "look", arguments: '{"place":"a"}', result: "seen" },
     ]);
     expect(episode!.steps.every(({ seconds }) => seconds! >= 0)).toBe(true);
+    const tally = createTally();
+    tally.add(episode!);
+    const { sampled, untrained } = tally.tokens;
+    expect([...untrained]).toEqual(Object.entries(episode!.untrained!));
+    const written = [call, "on", "enough"].map((text) => hermes.encode(text, { plain: true }));
+    expect(sampled).toBe(written.flat().length + 3);
+    expect(trainedShare(tally.tokens)).toBeCloseTo(1 - (written[2]!.length + 1) / sampled);
   });
 
   it("is an episode with a step for each call, and the reward on the last", async () => {

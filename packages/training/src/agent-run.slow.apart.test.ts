@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Agent } from "@pawl/agents/agent.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
-import { generateText, stepCountIs, tool } from "ai";
+import { generateText, Output, stepCountIs, tool } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { replayRun } from "./replay.js";
@@ -42,11 +42,13 @@ const agent: Agent<Place> & { readonly name: string } = {
         ...response.messages,
         { role: "user", content: "sure?" },
       ],
+      // An answer under masks, which are recorded, learnt under, replayed and resumed.
+      output: Output.object({ schema: z.object({ sure: z.boolean() }) }),
     });
-    return text + again.text;
+    return text + JSON.stringify(again.output);
   },
   reward: ({ result }) => Number(String(result).includes(" ")),
-  texts: ["go on, look. sure? seen a place"],
+  texts: ["go on, look. sure? seen a place", '{"sure": true}', '{"sure": false}'],
 };
 
 const settings = {
@@ -57,7 +59,7 @@ const settings = {
   groupSize: 2,
   paw: { loss: "cmae" },
   gradients: { every: 0 },
-  maxTokens: 8,
+  maxTokens: 16,
   // An evaluation between updates leaves prefixes in the engine's cache, which a resumed run has not.
   evaluation: { every: 1, tasks: 1 },
   checkpointEvery: 1,
@@ -78,6 +80,9 @@ describe("a run of an agent", () => {
     expect(lines.map(({ update }) => update)).toEqual([-1, 0, 1]);
     expect(lines[0]).toHaveProperty(["eval.test.success"]);
     expect(lines[2]!["policy.tokens"]).toBeGreaterThan(0);
+    expect(lines[2]!["train.trained"]).toBe(1);
+    const steps = [...openRun(once, () => undefined).episodes()].flatMap((one) => one.steps);
+    expect(steps.some(({ sequence }) => sequence?.constraint !== undefined)).toBe(true);
     // What the user says after an answer is what the world model learns to expect.
     expect(lines[2]!["world.targets"]).toBeGreaterThan(0);
     const { config, kind } = JSON.parse(readFileSync(join(once, "manifest.json"), "utf8"));

@@ -37,6 +37,8 @@ export interface Tally {
   };
   /** How many episodes broke for each reason, in the order in which the reasons came. */
   readonly broken: ReadonlyMap<string, number>;
+  /** What was sampled for agents, and those of these tokens that nothing can be learnt from, by why. */
+  readonly tokens: { readonly sampled: number; readonly untrained: ReadonlyMap<string, number> };
 }
 
 const NOTHING: Counts = {
@@ -59,8 +61,14 @@ export function createTally(): Tally {
   const tried = new Map<string, { readonly attempts: number; readonly solved: number }>();
   let attempts = 0;
   let all = NOTHING;
+  const tokens = { sampled: 0, untrained: new Map<string, number>() };
   return {
+    tokens,
     add(episode) {
+      for (const [why, count] of sampledTokens(episode)) {
+        tokens.sampled += count;
+        if (why !== undefined) tokens.untrained.set(why, (tokens.untrained.get(why) ?? 0) + count);
+      }
       if (episode.stop === "broken") {
         const reason = episode.error ?? "no reason given";
         broken.set(reason, (broken.get(reason) ?? 0) + 1);
@@ -93,6 +101,24 @@ export function createTally(): Tally {
     },
     broken,
   };
+}
+
+/** The tokens of an agent's episode, with why they cannot be learnt from, if so. */
+function sampledTokens(episode: Episode): readonly (readonly [string | undefined, number])[] {
+  const { given, stop, steps, untrained = {} } = episode;
+  if (given === undefined) return [];
+  const spans = steps.flatMap(({ sequence }) => sequence?.spans ?? []);
+  const written = spans.reduce(
+    (sum, { kind, start, end }) => sum + (kind === "action" ? end - start : 0),
+    0,
+  );
+  const why = stop === "broken" && written > 0 ? "in broken episodes" : undefined;
+  return [...Object.entries(untrained), [why, written]];
+}
+
+/** The share of the sampled tokens that can be learnt from; NaN without any. */
+export function trainedShare({ sampled, untrained }: Tally["tokens"]): number {
+  return 1 - [...untrained.values()].reduce((sum, count) => sum + count, 0) / sampled;
 }
 
 /** pass^k for every k that all tasks have attempts for. */

@@ -1,7 +1,7 @@
 /** The metrics of an update that a run records, by name. */
 import { markNotFinite } from "../alarms/alarms.js";
 import type { PaceLoad } from "../rollout/rollouts.js";
-import { createTally, rates, type Tally } from "../rollout/tally.js";
+import { createTally, rates, type Tally, trainedShare } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { FinishedUpdate } from "./rl-types.js";
 
@@ -20,6 +20,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "train.invalid": invalid,
     "train.responseTokens": summary.actionTokens / tally.all.steps,
     "train.broken": summary.brokenEpisodes,
+    "train.trained": trainedShare(tally.tokens),
     "train.staleness": meanStaleness(done),
     "train.equalGroups": done.equalGroups,
     ...byType("train", tally),
@@ -73,6 +74,7 @@ export function evaluationMetrics(split: string, tally: Tally): MetricsLine {
     [`${name}.score`]: score,
     [`${name}.episodes`]: tally.all.episodes,
     [`${name}.broken`]: tally.all.broken,
+    [`${name}.trained`]: trainedShare(tally.tokens),
     ...byType(name, tally),
   });
 }

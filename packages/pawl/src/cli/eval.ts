@@ -37,7 +37,7 @@ import {
 } from "./choosing.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
-import { evaluationJson, evaluationTable } from "./evaluation-table.js";
+import { evaluationJson, evaluationTable, tokensText } from "./evaluation-table.js";
 import { number, percent, table } from "./format.js";
 import { type Io, print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -279,6 +279,8 @@ export const evaluate = defineCommand({
       else {
         print(io, `\n${list.name}: ${list.tasks} tasks, sha256 ${shortHash(list.sha256)}…\n`);
         for (const row of evaluationTable(tally)) print(io, row);
+        const sampled = tokensText(tally);
+        if (sampled !== undefined) print(io, `tokens: ${sampled}`);
         if (choice !== undefined) printChoosing(choice, io);
         print(
           io,

@@ -1,5 +1,11 @@
 /** The results of an evaluation, for people and for programs. */
-import { type Counts, meanOfTypes, rates, type Tally } from "@pawl/core/rollout/tally.js";
+import {
+  type Counts,
+  meanOfTypes,
+  rates,
+  type Tally,
+  trainedShare,
+} from "@pawl/core/rollout/tally.js";
 import { successInterval } from "@pawl/core/success-interval.js";
 import { number, percent, table } from "./format.js";
 
@@ -70,6 +76,9 @@ export function evaluationJson(tally: Tally): Record<string, unknown> {
   return {
     ...countsJson(tally.all, once),
     ...(!once && { solvedWithin: solvedWithin.map((solved) => solved / tasks), passAll }),
+    ...(tally.tokens.sampled > 0 && {
+      tokens: { sampled: tally.tokens.sampled, trained: trainedShare(tally.tokens) },
+    }),
     ...(tally.broken.size > 0 && { brokenBecause: Object.fromEntries(tally.broken) }),
     byType: Object.fromEntries([...tally.byType].map(([type, c]) => [type, countsJson(c, once)])),
   };
@@ -99,6 +108,15 @@ export function attemptLines({ attempts }: Tally): readonly string[] {
     `solved within ${numbers} attempts: ${shares} of ${tasks} tasks (95 % interval of the last: ${interval})`,
     `solved in all of ${passAll.map((_, at) => at + 1).join(", ")} attempts (pass^k): ${passAll.map(percent).join(", ")}`,
   ];
+}
+
+/** What was sampled for agents, and the share of it that can be learnt from. */
+export function tokensText({ tokens }: Tally, sequences?: number): string | undefined {
+  const { sampled, untrained } = tokens;
+  if (sampled === 0) return undefined;
+  const why = [...untrained].map(([reason, count]) => `${count} ${reason}`).join(", ");
+  const where = sequences === undefined ? "" : ` in ${sequences} sequences`;
+  return `${sampled} sampled${where}, ${percent(trainedShare(tokens))} to be trained${why === "" ? "" : ` (not: ${why})`}`;
 }
 
 /** Results by task type and overall, as a table. */

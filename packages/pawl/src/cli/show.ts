@@ -9,7 +9,7 @@ import { z } from "zod";
 import { exactly } from "../exports/spoken.js";
 import type { Colours } from "./colours.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { tallyTable } from "./evaluation-table.js";
+import { tallyTable, tokensText } from "./evaluation-table.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
 import { factsOf, headlineText, type RunFacts } from "./run-facts.js";
@@ -66,9 +66,9 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
       dim(`  after ${episode.steps.length} steps, return ${episode.return}`),
   );
   if (episode.why !== undefined) lines.push(`${dim("why")}  ${indent(episode.why)}`);
-  const tokens = createTokenCount();
-  tokens.add(recorded);
-  const sampled = tokens.text();
+  const tally = createTally();
+  tally.add(recorded);
+  const sampled = tokensText(tally, sequencesOf(recorded));
   if (sampled !== undefined) lines.push(`${dim("tokens")}  ${sampled}`);
   return lines;
 }
@@ -84,39 +84,9 @@ function costOf({ seconds, sequence }: Step): string {
   return `  (${lengthOf("prompt")} tokens read, ${lengthOf("action")} written, ${seconds.toFixed(1)} s)`;
 }
 
-/** The tokens that were sampled for agents, and those that nothing is learnt from. */
-function createTokenCount() {
-  let isAgent = false;
-  let sampled = 0;
-  let sequences = 0;
-  const untrained = new Map<string, number>();
-  const leave = (why: string, tokens: number): void => {
-    sampled += tokens;
-    untrained.set(why, (untrained.get(why) ?? 0) + tokens);
-  };
-  return {
-    add({ steps, untrained: left = {}, given, stop }: Episode): void {
-      isAgent ||= given !== undefined;
-      for (const [why, tokens] of Object.entries(left)) leave(why, tokens);
-      let before: Step | undefined;
-      for (const step of steps) {
-        const tokens = (step.sequence?.spans ?? [])
-          .filter(({ kind }) => kind === "action")
-          .reduce((sum, { start, end }) => sum + end - start, 0);
-        if (stop === "broken") leave("in broken episodes", tokens);
-        else sampled += tokens;
-        if (before === undefined || !exactly(before, step)) sequences++;
-        before = step;
-      }
-    },
-    text(): string | undefined {
-      if (!isAgent || sampled === 0) return undefined;
-      const left = [...untrained.values()].reduce((sum, tokens) => sum + tokens, 0);
-      const why = [...untrained].map(([reason, tokens]) => `${tokens} ${reason}`).join(", ");
-      return `${sampled} sampled in ${sequences} sequences, ${percent(1 - left / sampled)} to be trained${why === "" ? "" : ` (not: ${why})`}`;
-    },
-  };
-}
+/** How many sequences the steps of an episode are: one goes on while it reads what was written. */
+const sequencesOf = ({ steps }: Episode): number =>
+  steps.filter((step, at) => at === 0 || !exactly(steps[at - 1]!, step)).length;
 
 function plainStrings<T>(value: T): T {
   if (typeof value === "string") return plainText(value) as T;
@@ -195,12 +165,12 @@ async function showRun(
   const { bold, dim } = io.colors;
   const { manifest } = run;
   const tally = createTally();
-  const tokens = createTokenCount();
+  let sequences = 0;
   // One pass that keeps no episode: a long run does not fit into memory.
   const lines: { readonly group: number; readonly attempt: number; readonly line: string }[] = [];
   for (const episode of run.episodes()) {
     tally.add(episode);
-    tokens.add(episode);
+    sequences += sequencesOf(episode);
     const { group, attempt } = episode;
     lines.push({ group, attempt, line: episodeLine(episode, io.colors) });
   }
@@ -228,7 +198,7 @@ async function showRun(
     print(io, io.colors.yellow(`stopped by the alarm ${stoppedBy.alarm}: ${stoppedBy.text}`));
   print(io);
   for (const line of tallyTable(tally)) print(io, line);
-  const sampled = tokens.text();
+  const sampled = tokensText(tally, sequences);
   if (sampled !== undefined) print(io, `tokens       ${sampled}`);
   print(io);
   const listed = options.all ? lines : lines.slice(0, LISTED);

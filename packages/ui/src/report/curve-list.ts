@@ -67,6 +67,12 @@ const FIXED: readonly CurveSection[] = [
         note: "malformed or not executable, share of steps",
         percent: true,
       },
+      {
+        metric: "train.trained",
+        title: "Tokens to be trained",
+        note: "share of what an agent's model sampled",
+        percent: true,
+      },
     ],
   },
   {
