@@ -57,6 +57,12 @@ export function settingConditions(): readonly Applies<Conditional>[] {
       needs: "rollout.stragglerSeconds",
       holds: ({ rollout }) => rollout?.stragglerSeconds !== undefined,
     },
+    {
+      settings: ["rollout.branch.width", "rollout.branch.choose"],
+      by: ["rollout.branch.points"],
+      needs: "rollout.branch.points above 0",
+      holds: ({ rollout }) => (rollout?.branch.points ?? 0) > 0,
+    },
     ...ENGINE,
     ...WARM_START,
     {

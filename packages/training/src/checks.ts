@@ -8,6 +8,7 @@ import { updateObjective } from "@pawl/core/objectives/objective.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { checkBranching } from "@pawl/core/train/branching.js";
 import { checkCorrections } from "@pawl/core/train/corrections.js";
 import { checkCurriculum } from "@pawl/core/train/curriculum.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
@@ -102,6 +103,7 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkStaleness(config);
   checkScoring(config);
   checkCurriculum(config);
+  checkBranching(config, environment);
   checkWarmStart(config);
   checkStopOn(config, {
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),

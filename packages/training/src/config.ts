@@ -7,8 +7,8 @@ import type { EnvKind } from "@pawl/core/envs/env.js";
 import { envConfig } from "@pawl/core/envs/registry.js";
 import { objectiveOptions } from "@pawl/core/objectives/objective.js";
 import { pawOptions } from "@pawl/core/objectives/paw-options.js";
-import { paceOptions } from "@pawl/core/rollout/pace.js";
 import { promptOptions } from "@pawl/core/text/prompt.js";
+import { rolloutOptions } from "@pawl/core/train/branching.js";
 import { correctionOptions } from "@pawl/core/train/corrections.js";
 import { curriculumOptions } from "@pawl/core/train/curriculum.js";
 import { gradientOptions } from "@pawl/core/train/gradients.js";
@@ -120,7 +120,7 @@ export function trainConfig(kind: EnvKind) {
       .gt(0)
       .default(1)
       .describe("sampling temperature of training; log-probabilities are computed at it too"),
-    rollout: paceOptions,
+    rollout: rolloutOptions,
     overlap: z
       .int()
       .min(0)

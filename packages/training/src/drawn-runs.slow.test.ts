@@ -19,12 +19,24 @@ const numbersOf = (folder: string) =>
     .metrics()
     .map((line) => Object.entries(line).filter(([name]) => isComparable(name)));
 
-it.each([
+const branching = { groupSize: 3, stepLimit: 5, advantage: { name: "tree" } };
+const chat = { prompt: { style: "chat" }, model: { start: "tiny", maxContext: 320 } };
+
+it.each<[string, Readonly<Record<string, unknown>>]>([
   ["rate", { curriculum: { rate: 0.5 } }],
   ["redraw", { curriculum: { redraw: 3 } }],
   ["both", { curriculum: { rate: 0.5, redraw: 3 } }],
   ["both, an update ahead", { curriculum: { rate: 0.5, redraw: 3 }, overlap: 1 }],
-])("%s: a resumed run draws the same tasks, and its record is replayed", async (name, changes) => {
+  ["branches", { ...branching, rollout: { branch: { points: 1, width: 3 } } }],
+  ["branches of conversations", { ...branching, ...chat, rollout: { branch: { points: 2 } } }],
+  [
+    "branches and both, an update ahead, at their own pace",
+    {
+      ...{ ...branching, curriculum: { rate: 0.5, redraw: 3 }, overlap: 1 },
+      rollout: { branch: { points: 2, choose: "refused" }, pace: "own" },
+    },
+  ],
+])("%s: a resumed run plays the same, and its record is replayed", async (name, changes) => {
   const config = tinyConfig({ ...changes, updates: 4, evaluation: { every: 0 }, keep: 9 });
   const whole = join(parent, name);
   await trainRun(config, { folder: whole });
@@ -43,10 +55,14 @@ it.each([
     replayed.push(one);
   expect(replayed.flatMap(({ divergences }) => divergences)).toEqual([]);
   const compared = replayed.flatMap(({ compared: names }) => names);
-  expect(compared.includes("curriculum.expected")).toBe("rate" in changes.curriculum);
+  const { rate, redraw } = config.curriculum;
+  expect(compared.includes("curriculum.expected")).toBe(rate !== undefined);
   const replaced = records[0]!.flatMap((episode) => episode.replaced ?? []);
   expect(compared.includes("curriculum.replaced")).toBe(replaced.length > 0);
-  if (!("redraw" in changes.curriculum)) expect(replaced).toEqual([]);
+  if (redraw === 0) expect(replaced).toEqual([]);
   // Untrained attempts at a room all fail.
   else expect(replaced.length).toBeGreaterThan(3);
+  const branches = records[0]!.filter(({ branch }) => branch !== undefined);
+  expect(branches.length > 0).toBe(config.rollout.branch.points > 0);
+  expect(compared.includes("branch.shared")).toBe(branches.length > 0);
 });

@@ -55,6 +55,8 @@ function groupAdvantages(
         normalised(stepsOf(group, options), options.per, options.norm === "mean-std");
     case "rloo":
       return (group) => leaveOneOut(stepsOf(group, options), options.per);
+    case "tree":
+      return (group) => branched(group, options);
     case "gigpo":
       return options.similarity < 1 ? undefined : (group) => anchored(group, options);
     default:
@@ -62,6 +64,7 @@ function groupAdvantages(
   }
 }
 
+type TreeOptions = Extract<AdvantageOptions, { name: "tree" }>;
 type GigpoOptions = Extract<AdvantageOptions, { name: "gigpo" }>;
 type PpoOptions = Extract<AdvantageOptions, { name: "ppo" }>;
 
@@ -124,6 +127,47 @@ function leaveOneOut(steps: readonly StepScore[], per: string): readonly number[
   // Algebraically the distance from the mean of the others.
   const [center, n] = [mean(values), values.length];
   return steps.map(({ score }) => (n / (n - 1)) * (score - center));
+}
+
+/**
+ * A tree's: each step once, worth the mean return of whoever took it, also against whoever was in the
+ * state after which its episodes went different ways.
+ */
+function branched(group: Group, options: TreeOptions): readonly number[] {
+  const whole = group.episodes.filter(isWhole);
+  /** The attempt that played step t of an episode first. */
+  const playedBy = ({ attempt, branch }: Episode, t: number): number =>
+    branch !== undefined && t < branch.step ? branch.from : attempt;
+  /** The mean return of all that took step t as this episode did. */
+  const worth = (episode: Episode, t: number): number =>
+    mean(
+      whole
+        .filter((other) => t < other.steps.length && playedBy(other, t) === playedBy(episode, t))
+        .map((other) => other.return),
+    );
+  const lone = stepsOf(group, options).map((one) => {
+    const episode = group.episodes[one.episode]!;
+    const forks = group.episodes.flatMap(({ attempt, branch, stop }) =>
+      branch !== undefined &&
+      stop !== "broken" &&
+      (attempt === episode.attempt || branch.from === episode.attempt) &&
+      branch.step <= one.step
+        ? [branch.step]
+        : [],
+    );
+    const value = worth(episode, one.step);
+    const before = forks.length === 0 ? value : worth(episode, Math.max(...forks) - 1);
+    const isOwn = playedBy(episode, one.step) === episode.attempt;
+    return { ...one, isOwn, score: value - one.penalty, local: value - before };
+  });
+  const own = lone.filter(({ isOwn }) => isOwn);
+  const values = compared(own, options.per);
+  const few = values.length < 2;
+  const center = few ? 0 : mean(values);
+  const scale = few || options.norm === "mean" ? 1 : deviation(values) + 1e-6;
+  return lone.map(({ isOwn, score, local }) =>
+    isOwn ? (score + options.branchWeight * local - center) / scale : 0,
+  );
 }
 
 function anchored(group: Group, options: GigpoOptions): readonly number[] {

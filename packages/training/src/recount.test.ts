@@ -20,6 +20,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { recount } from "./recount.js";
 import { recountAdvantages } from "./recount-advantages.js";
+import { tinyConfig } from "./testing.js";
 
 const step = fc.record({
   action: fc.array(fc.double({ min: -3, max: -0.01, noNaN: true }), { minLength: 1, maxLength: 3 }),
@@ -100,7 +101,7 @@ describe("a recount", () => {
           const objective = objectiveOptions().parse({ kl: 0, entropy: 0, aggregation });
           const options = advantageOptions().parse(advantage);
           const table = computeAdvantages(groups, options);
-          const config = { paw, objective, minibatch: 256 };
+          const config = { ...tinyConfig(), paw, objective, minibatch: 256 };
           const prepared = prepareUpdate(groups, table, {
             ...{ paw, aggregation: objective.aggregation, maxReturn: 10, maxTokens },
           });

@@ -7,14 +7,14 @@
  * does not determine is left out.
  */
 import type { Advantages } from "@pawl/core/advantages/advantages.js";
-import type { Episode, Group } from "@pawl/core/rollout/episode.js";
+import type { Episode, Group, Step } from "@pawl/core/rollout/episode.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
-import { drawnLogprobs } from "@pawl/core/text/sequence.js";
+import { drawnLogprobs, type Sequence } from "@pawl/core/text/sequence.js";
 import type { TrainConfig } from "./config.js";
 
 /** What a recount needs in addition to the episodes. */
 export interface RecountOptions {
-  readonly config: Pick<TrainConfig, "paw" | "objective" | "minibatch">;
+  readonly config: Pick<TrainConfig, "paw" | "objective" | "minibatch" | "rollout" | "groupSize">;
   /** R_max of episodes that do not record their own, and the model's longest sequence. */
   readonly maxReturn: number;
   readonly maxTokens: number;
@@ -69,6 +69,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   const isSelectable = isKnown && paw.entropy === "sampled";
   return {
     ...ofEpisodes(groups),
+    ...ofBranches(groups, options),
     ...(rows.length > 0 && { "train.responseTokens": actions / rows.length }),
     ...equalShare(options.advantages),
     "world.lambda": paw.loss === "off" ? 0 : mean(taught.map((unit) => lambdas[unit]!)),
@@ -92,6 +93,52 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   };
 }
 
+/** The steps that only this episode took, or took first. */
+const played = ({ steps, branch }: Episode): readonly Step[] =>
+  steps.filter((_, step) => branch === undefined || step >= branch.step);
+
+/** What branches share with the episodes that they branched off, where the rule says that they do. */
+function ofBranches(
+  groups: readonly Group[],
+  { config: { rollout, groupSize } }: RecountOptions,
+): MetricsLine {
+  const { points, width, choose } = rollout.branch;
+  if (points === 0) return {};
+  const perTrunk = points * (width - 1);
+  const trunks = groupSize / (1 + perTrunk);
+  let shared = 0;
+  const states: boolean[] = [];
+  for (const { episodes } of groups)
+    for (const { attempt, stop, steps, return: earned } of episodes.slice(0, trunks)) {
+      if (stop === "broken") continue;
+      const told = steps.map(({ valid, sequence }, step) => ({
+        step,
+        valid,
+        h: surprise(sequence!),
+      }));
+      const failed = choose === "refused" ? told.find(({ valid }) => !valid)?.step : undefined;
+      const chosen = told
+        .filter(({ step }) => step > 0)
+        .sort((a, b) => Number(b.step === failed) - Number(a.step === failed) || b.h - a.h)
+        .slice(0, points)
+        .map(({ step }) => step)
+        .sort((a, b) => a - b);
+      for (const [point, step] of chosen.entries()) {
+        const start = trunks + attempt * perTrunk + point * (width - 1);
+        const whole = episodes
+          .slice(start, start + width - 1)
+          .filter((episode) => episode.stop !== "broken");
+        shared += whole.length * step;
+        if (whole.length > 0) states.push(whole.some((episode) => episode.return !== earned));
+      }
+    }
+  if (states.length === 0) return {};
+  return {
+    "branch.shared": shared,
+    "branch.differ": states.filter((differ) => differ).length / states.length,
+  };
+}
+
 /** The share of groups whose advantages are all 0 but for rounding. */
 function equalShare(table: Advantages | undefined): MetricsLine {
   const groups = (table?.advantages ?? []).map((group) => group.flat(2));
@@ -105,7 +152,7 @@ function equalShare(table: Advantages | undefined): MetricsLine {
 function ofEpisodes(groups: readonly Group[]): MetricsLine {
   const all = groups.flatMap((group) => group.episodes);
   const whole = all.filter(({ stop }) => stop !== "broken");
-  const steps = whole.flatMap((episode) => episode.steps);
+  const steps = whole.flatMap(played);
   const successes = (episodes: readonly Episode[]) => mean(episodes.map((e) => Number(e.success)));
   const types = [...new Set(whole.map(({ task }) => task.type))];
   return {
@@ -139,11 +186,16 @@ function replacedGroups(episodes: readonly Episode[]): MetricsLine {
   };
 }
 
+/** The mean of −q·log q over an action's tokens, as they were sampled. */
+const surprise = (sequence: Sequence): number =>
+  mean((drawnLogprobs(sequence) ?? []).map((l) => (Math.exp(l) > 0 ? -l * Math.exp(l) : 0)));
+
 function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]): readonly Row[] {
   const unitOf = new Map(units.flatMap((unit, u) => unit.map((episode) => [episode, u] as const)));
   return groups.flatMap(({ episodes }, group) =>
     episodes.flatMap((episode, attempt) =>
-      (episode.stop === "broken" ? [] : episode.steps).map(({ sequence }, step): Row => {
+      (episode.stop === "broken" ? [] : played(episode)).map(({ sequence }, own): Row => {
+        const step = own + (episode.steps.length - played(episode).length);
         const { ids, spans } = sequence!;
         const actions = spans.filter(({ kind }) => kind === "action");
         const seen = spans.filter(({ kind }) => kind === "observation");
@@ -154,7 +206,7 @@ function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]
           end: actions.at(-1)!.end,
           from: seen[0]?.start ?? actions.at(-1)!.end,
           to: seen.at(-1)?.end ?? actions.at(-1)!.end,
-          entropy: logprobs && mean(logprobs.map((l) => (Math.exp(l) > 0 ? -l * Math.exp(l) : 0))),
+          entropy: logprobs && surprise(sequence!),
         };
       }),
     ),

@@ -79,7 +79,7 @@ describe("advantageOptions", () => {
     const settings = settingsOf(advantageOptions(), ["advantage"]);
     expect(settings[0]).toMatchObject({
       flag: "--advantage.name",
-      choices: ["grpo", "rloo", "gigpo", "ppo"],
+      choices: ["grpo", "rloo", "gigpo", "tree", "ppo"],
     });
     for (const setting of settings) expect(setting.description).not.toBe("");
   });

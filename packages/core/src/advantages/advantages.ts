@@ -9,6 +9,7 @@ import { grpoEstimator } from "./grpo.js";
 import { ppoEstimator } from "./ppo.js";
 import { rlooEstimator } from "./rloo.js";
 import type { PenaltyOptions, ScoredEpisode } from "./scores.js";
+import { treeEstimator } from "./tree.js";
 
 /**
  * The estimators, in the order that help lists them. To add one, write a file beside this one and
@@ -18,6 +19,7 @@ const estimators = [
   grpoEstimator, // the default
   rlooEstimator,
   gigpoEstimator,
+  treeEstimator,
   ppoEstimator,
 ] as const;
 

@@ -11,10 +11,18 @@ import { type Env, EnvError, type RemoteEnv, type StepResult } from "../envs/env
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece } from "../text/prompt.js";
+import type { ParsedResponse } from "../text/prompt-style.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tool } from "../text/tool.js";
 import { readAction } from "../text/verbatim.js";
-import { type Episode, type EpisodePlan, reasonOf, type Step, type StopReason } from "./episode.js";
+import {
+  type Episode,
+  type EpisodePlan,
+  type Fork,
+  reasonOf,
+  type Step,
+  type StopReason,
+} from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
 /** An episode between two decisions. */
@@ -38,7 +46,7 @@ export interface EpisodeRun {
 
 /** Starts an episode. If the environment cannot be reset, the episode is already broken. */
 export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
-  const { style, task } = plan;
+  const { style, task, fork } = plan;
   const { limits = DEFAULT_LIMITS } = plan.environment;
   const steps: Step[] = [];
   let env: Env | RemoteEnv | undefined;
@@ -64,7 +72,8 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       task,
       group: plan.group,
       attempt: plan.attempt,
-      seed: plan.seed,
+      ...(fork && { branch: { from: fork.episode.attempt, step: fork.step } }),
+      seed: fork?.episode.seed ?? plan.seed,
       policy: plan.policy,
       goal,
       firstObservation,
@@ -89,16 +98,44 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     return { seen, render };
   };
 
+  const readResponse = (response: string): ParsedResponse =>
+    readAction(style, response, { tools, whiteSpace: plan.environment.whiteSpace });
+
+  /** Takes the steps again that reached the world. */
+  const repeatSteps = async (): Promise<void> => {
+    for (const [at, { action, response, refused, ...was }] of steps.entries()) {
+      if (refused || readResponse(response).problem !== undefined) continue;
+      const { observation: now, reward, done } = checkStep(await world!.step(action), limits);
+      if (now !== was.observation || reward !== was.reward || done) throw differs(at + 1, now);
+    }
+  };
+
+  /** Goes on in the state in which another episode was left. */
+  const branchOff = async ({ episode: left, step: at, world: copied }: Fork): Promise<void> => {
+    steps.push(...left.steps.slice(0, at));
+    if (copied === undefined) {
+      if (firstObservation !== left.firstObservation) throw differs(0, firstObservation);
+      await repeatSteps();
+    }
+    for (const { reward, valid } of steps) {
+      total += reward;
+      invalid = valid ? 0 : invalid + 1;
+    }
+    observation = steps.at(-1)!.observation;
+  };
+
   try {
-    env = plan.environment.create();
+    env = fork?.world?.clone() ?? plan.environment.create();
     world = boundedEnv(env, limits, interruptOf(plan));
-    const first = await world.reset(task, plan.seed);
+    const { seed } = fork?.episode ?? plan;
+    const first = fork?.world ? fork.episode.firstObservation : await world.reset(task, seed);
     firstObservation = checkText(first, "the first observation", limits);
     goal = checkText(env.goal, "the goal", limits);
     tools = env.tools?.();
     observation = firstObservation;
-    initialContext = env.initialContext?.();
+    initialContext = fork ? fork.episode.initialContext : env.initialContext?.();
     maxReturn = checkMaxReturn(env.maxReturn?.());
+    if (fork !== undefined) await branchOff(fork);
   } catch (error) {
     finish("broken", error);
   }
@@ -135,8 +172,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       // A step that nobody was asked about has a prompt as well.
       const render = rendered ?? look(env!).render;
       rendered = undefined;
-      const { whiteSpace } = plan.environment;
-      const parsed = readAction(style, reply.response, { tools, whiteSpace });
+      const parsed = readResponse(reply.response);
       const { action } = parsed;
       const problem = reply.refusal ?? parsed.problem;
       const wellFormed = parsed.wellFormed && reply.cut !== true;
@@ -192,6 +228,13 @@ function checkMaxReturn(most: number | undefined): number | undefined {
   if (most !== undefined && !(most > 0 && Number.isFinite(most)))
     throw new EnvError(`maxReturn() of the world is ${most}; expected a positive number`);
   return most;
+}
+
+/** A world that answers otherwise when the same is done again has no states to go back to. */
+function differs(step: number, found: string): EnvError {
+  return new EnvError(
+    `rollout.branch: the world does not repeat itself: after the same ${step} steps it says ${JSON.stringify(reasonOf(found))} now; set rollout.branch.points to 0`,
+  );
 }
 
 /** Whatever ends the waiting for a world. */

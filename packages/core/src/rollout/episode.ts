@@ -1,5 +1,5 @@
 /** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
-import type { Environment, Task } from "../envs/env.js";
+import type { Env, Environment, Task } from "../envs/env.js";
 import { messageOf } from "../errors.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
@@ -75,6 +75,9 @@ export interface Episode {
   readonly group: number;
   /** Index of the episode in its group. */
   readonly attempt: number;
+  /** Where it branched off another attempt of its group; its steps begin with that one's. */
+  readonly branch?: Branch;
+  /** The seed of its world: that of the attempt it branched off, if it did. */
   readonly seed: number;
   readonly policy: string;
   readonly goal: string;
@@ -110,6 +113,17 @@ export interface Episode {
   readonly error?: string;
 }
 
+/** The step of another attempt before which an episode branched off it. */
+export interface Branch {
+  readonly from: number;
+  readonly step: number;
+}
+
+/** The steps that were played for this episode: without those of the one it branched off. */
+export function ownSteps({ steps, branch }: Pick<Episode, "steps" | "branch">): readonly Step[] {
+  return branch === undefined ? steps : steps.slice(branch.step);
+}
+
 /** A group that another has replaced: its task, how its episodes ended, and the tokens they sampled. */
 export interface ReplacedGroup extends Pick<Task, "id" | "type"> {
   readonly successes: number;
@@ -139,6 +153,15 @@ export function reasonOf(error: unknown): string {
   return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }
 
+/** A state of an episode that is over, which another continues. */
+export interface Fork {
+  readonly episode: Episode;
+  /** The step before which it is left. */
+  readonly step: number;
+  /** The world in that state, to be copied; without it, the steps before are repeated in a new one. */
+  readonly world?: Env | undefined;
+}
+
 /** Which episode to run, and under which limits. */
 export interface EpisodePlan {
   readonly environment: Environment;
@@ -147,6 +170,8 @@ export interface EpisodePlan {
   readonly group: number;
   readonly attempt: number;
   readonly seed: number;
+  /** Where it branches off another episode (default: it begins with its task). */
+  readonly fork?: Fork | undefined;
   readonly stepLimit: number;
   /** The episode ends after this many invalid actions in a row. */
   readonly invalidActionLimit: number;

@@ -16,7 +16,7 @@ import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
-import type { Episode, EpisodePlan, Group, Step } from "./episode.js";
+import type { Episode, EpisodePlan, Fork, Group, Step } from "./episode.js";
 import { type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
 
@@ -44,6 +44,10 @@ export interface RolloutOptions {
   readonly tasks: readonly Task[];
   /** Episodes per group. */
   readonly groupSize: number;
+  /** The number of each group's first attempt (default: 0). */
+  readonly firstAttempt?: number;
+  /** Where an attempt branches off another episode (default: all begin with their task). */
+  readonly forkOf?: (group: number, attempt: number) => Fork | undefined;
   readonly seed: number;
   /** Maximum steps per episode (default: the environment's limit). */
   readonly stepLimit?: number;
@@ -57,6 +61,8 @@ export interface RolloutOptions {
   readonly late?: AbortSignal;
   /** Stops the rollout: episodes in progress are dropped, finished ones have been reported. */
   readonly signal?: AbortSignal;
+  /** Called before every decision of a policy that does not play by itself. */
+  readonly onSituation?: (situation: Situation) => void;
   readonly onStart?: (plan: EpisodePlan) => void;
   /** Called after each of an episode's steps, with all it has taken so far. */
   readonly onStep?: (plan: EpisodePlan, steps: readonly Step[]) => void;
@@ -146,16 +152,17 @@ type BatchQueue = readonly (readonly EpisodePlan[])[];
 function planBatches(options: RolloutOptions): BatchQueue[] {
   const { environment, policy, style, seed, groupSize } = options;
   const stepLimit = options.stepLimit ?? environment.stepLimit;
+  const { firstAttempt = 0 } = options;
   const groups = options.tasks.map((task, group) =>
-    Array.from(
-      { length: groupSize },
-      (_, attempt): EpisodePlan => ({
+    Array.from({ length: groupSize }, (_, i) => firstAttempt + i).map(
+      (attempt): EpisodePlan => ({
         environment,
         style,
         task,
         group,
         attempt,
         seed: mixSeed(seed, group, attempt),
+        fork: options.forkOf?.(group, attempt),
         stepLimit,
         invalidActionLimit: options.invalidActionLimit ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
@@ -237,7 +244,7 @@ async function playBatch(
     options.signal?.throwIfAborted();
     if (options.late?.aborted) for (const run of live) run.breakOff(options.late.reason);
     live = await settle(live, options, report);
-    const situations = live.flatMap((run) => situationOf(run));
+    const situations = live.flatMap((run) => situationOf(run, options));
     live = await settle(live, options, report);
     if (live.length === 0) return;
     const replies = await ask(situations, options);
@@ -279,9 +286,11 @@ async function advance(run: EpisodeRun, reply: Reply, { signal }: RolloutOptions
 }
 
 /** What the policy sees next; empty if the world fails to say it, which breaks the episode. */
-function situationOf(run: EpisodeRun): readonly Situation[] {
+function situationOf(run: EpisodeRun, { onSituation }: RolloutOptions): readonly Situation[] {
   try {
-    return [run.situation()];
+    const situation = run.situation();
+    onSituation?.(situation);
+    return [situation];
   } catch (error) {
     run.breakOff(error);
     return [];

@@ -1,7 +1,10 @@
 /** A running count over episodes: success, returns, steps and invalid actions. */
-import type { Episode } from "./episode.js";
+import { type Episode, ownSteps } from "./episode.js";
 
-/** Counts over the episodes of one kind. A broken episode counts only as broken. */
+/**
+ * Counts over the episodes of one kind. A broken episode counts only as broken; steps that a branch
+ * shares with another episode count there.
+ */
 export interface Counts {
   readonly episodes: number;
   readonly broken: number;
@@ -144,7 +147,8 @@ function plus(counts: Counts, episode: Episode): Counts {
   if (episode.stop === "broken") return { ...counts, broken: counts.broken + 1 };
   let malformed = 0;
   let refused = 0;
-  for (const step of episode.steps) {
+  const steps = ownSteps(episode);
+  for (const step of steps) {
     if (!step.wellFormed) malformed++;
     else if (!step.valid) refused++;
   }
@@ -152,7 +156,7 @@ function plus(counts: Counts, episode: Episode): Counts {
     episodes: counts.episodes + 1,
     broken: counts.broken,
     successes: counts.successes + (episode.success ? 1 : 0),
-    steps: counts.steps + episode.steps.length,
+    steps: counts.steps + steps.length,
     malformed: counts.malformed + malformed,
     refused: counts.refused + refused,
     returns: counts.returns + episode.return,

@@ -11,10 +11,12 @@ import type { ActingEngine, Engine } from "../engine/engine.js";
 import type { Environment, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
+import type { RolloutOptions } from "../rollout/rollout.js";
 import { createRollouts, type Played as PlayedTasks, together } from "../rollout/rollouts.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { countingEpisodes, type OnActivity } from "./activity.js";
+import { playTrees } from "./branching.js";
 import { createCurriculum, earnedTheSame, replacing } from "./curriculum.js";
 import { updateSeed } from "./draws.js";
 import { modelPolicy } from "./evaluate.js";
@@ -98,6 +100,7 @@ export type ActorOptions = Pick<
 export function createActor(context: ActorContext, options: ActorOptions): Actor {
   const { engine, environment, style, onActivity } = context;
   const { groups, groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
+  const { branch } = options.rollout;
   const sampling = { maxTokens, temperature };
   const isAhead = options.overlap > 0;
   const rollouts = createRollouts(isAhead ? actingOf(engine) : engine, options.rollout);
@@ -125,7 +128,7 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
     const counted = countingEpisodes("playing", episodes, onActivity);
     // With overlap the engine learns meanwhile, and scores afterwards.
     const watcher = isAhead ? undefined : context.reference?.watch(groupSize);
-    return rollouts.play({
+    const plan: RolloutOptions = {
       ...{ environment, policy, style, tasks, groupSize, seed, signal: stop.signal },
       ...(watcher !== undefined && { onStep: watcher.onStep }),
       onEpisode(episode) {
@@ -134,7 +137,9 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
       },
       ...(stepLimit !== undefined && { stepLimit }),
       ...(invalidActionLimit !== undefined && { invalidActionLimit }),
-    });
+    };
+    if (branch.points === 0) return rollouts.play(plan);
+    return playTrees((part) => rollouts.play({ ...plan, ...part }), { groupSize, branch });
   };
 
   /** Plays other tasks in place of those whose episodes all earned the same. */

@@ -22,7 +22,7 @@ import { type AdvantageOptions, usesCritic } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
-import type { Episode, Group } from "../rollout/episode.js";
+import { type Episode, type Group, ownSteps } from "../rollout/episode.js";
 import { carries, type PaceOptions } from "../rollout/pace.js";
 import { drawTasks } from "./draws.js";
 
@@ -194,7 +194,7 @@ function successesOf(episodes: readonly Episode[]): Count {
 export function replacing(before: Group, { task, episodes }: Group): Group {
   const { index, task: tried } = before;
   const tokens = before.episodes
-    .flatMap(({ steps }) => steps)
+    .flatMap(ownSteps)
     .flatMap(({ sequence }) => sequence?.spans ?? [])
     .filter(({ kind }) => kind === "action")
     .reduce((sum, { start, end }) => sum + end - start, 0);

@@ -26,6 +26,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     ...byType("train", tally),
     "curriculum.expected": done.expected ?? Number.NaN,
     ...replacedMetrics(done),
+    ...branchMetrics(done),
     "world.lambda": summary.meanLambda,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
@@ -51,6 +52,26 @@ function replacedMetrics({ groups }: FinishedUpdate): MetricsLine {
   return {
     "curriculum.replaced": replaced.length,
     "curriculum.tokens": replaced.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
+}
+
+/** What branches shared, and the share of the states whose continuations earned differently. */
+function branchMetrics({ groups }: FinishedUpdate): MetricsLine {
+  const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
+  const branches = whole.flat().flatMap(({ branch }) => branch ?? []);
+  if (branches.length === 0) return {};
+  const states = new Map<string, number[]>();
+  for (const [g, episodes] of whole.entries())
+    for (const { branch, return: earned } of episodes) {
+      if (branch === undefined) continue;
+      const state = `${g} ${branch.from} ${branch.step}`;
+      const trunk = episodes.find(({ attempt }) => attempt === branch.from)!;
+      states.set(state, [...(states.get(state) ?? [trunk.return]), earned]);
+    }
+  const differ = [...states.values()].filter((returns) => new Set(returns).size > 1);
+  return {
+    "branch.shared": branches.reduce((sum, { step }) => sum + step, 0),
+    "branch.differ": differ.length / states.size,
   };
 }
 

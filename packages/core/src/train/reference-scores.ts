@@ -9,7 +9,13 @@
  */
 import { ConfigError } from "../config/config-error.js";
 import type { Engine } from "../engine/engine.js";
-import type { Episode, EpisodePlan, Group, Step } from "../rollout/episode.js";
+import {
+  type Episode,
+  type EpisodePlan,
+  type Group,
+  ownSteps,
+  type Step,
+} from "../rollout/episode.js";
 import type { Sequence } from "../text/sequence.js";
 import { actionSequence, positionsOf, type Transition } from "../update/transitions.js";
 import type { RlOptions } from "./rl-types.js";
@@ -29,7 +35,7 @@ export interface ReferenceScores {
 
 /** Follows a rollout. */
 interface Watcher {
-  onStep(plan: Pick<EpisodePlan, "group" | "attempt">, steps: readonly Step[]): void;
+  onStep(plan: Pick<EpisodePlan, "group" | "attempt" | "fork">, steps: readonly Step[]): void;
   onEpisode(episode: Episode): void;
 }
 
@@ -97,8 +103,10 @@ export function referenceScores(
         sent.set(group, next);
       };
       return {
-        onStep: ({ group, attempt }, steps) => look(group, attempt, { steps, over: false }),
-        onEpisode: ({ group, attempt, steps }) => look(group, attempt, { steps, over: true }),
+        onStep: ({ group, attempt, fork }, steps) =>
+          look(group, attempt, { steps: steps.slice(fork?.step ?? 0), over: false }),
+        onEpisode: (episode) =>
+          look(episode.group, episode.attempt, { steps: ownSteps(episode), over: true }),
       };
     },
 
@@ -146,7 +154,7 @@ function requestOf(attempts: readonly Progress[], request: number): readonly Seq
 
 /** All requests of a group that is over. */
 function requestsOf({ episodes }: Group): readonly (readonly Sequence[])[] {
-  const attempts = episodes.map(({ steps }) => ({ steps, over: true }));
+  const attempts = episodes.map((episode) => ({ steps: ownSteps(episode), over: true }));
   const requests: (readonly Sequence[])[] = [];
   while (isReady(attempts, requests.length)) requests.push(requestOf(attempts, requests.length));
   return requests;

@@ -3,11 +3,11 @@ import type { AdvantageOptions } from "../advantages/advantages.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
-import type { PaceOptions } from "../rollout/pace.js";
 import type { PaceLoad } from "../rollout/rollouts.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
+import type { TrainRolloutOptions } from "./branching.js";
 import type { CorrectionOptions } from "./corrections.js";
 import type { CurriculumOptions } from "./curriculum.js";
 import type { GradientRelation } from "./gradients.js";
@@ -27,8 +27,8 @@ export interface RlOptions {
   readonly invalidActionLimit?: number | undefined;
   readonly maxTokens: number;
   readonly temperature: number;
-  /** How fast episodes advance. */
-  readonly rollout: PaceOptions;
+  /** How fast episodes advance, and where they branch off one another. */
+  readonly rollout: TrainRolloutOptions;
   /** Updates that are played while an earlier one is learnt: 0 or 1. */
   readonly overlap: number;
   /** Whether the reference scores while the policy acts (default: if the engine can). */

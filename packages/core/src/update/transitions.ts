@@ -1,10 +1,11 @@
 /**
  * Transitions: the steps of an update as training samples (h_t, a_t, o_{t+1}), in the order of
- * groups, episodes and steps. Broken episodes have none.
+ * groups, episodes and steps. Broken episodes have none; steps that a branch shares with another
+ * episode are that one's.
  */
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { TargetSequence } from "../engine/engine.js";
-import type { Episode, Group } from "../rollout/episode.js";
+import { type Episode, type Group, ownSteps } from "../rollout/episode.js";
 import { drawnLogprobs, type Sequence, type SpanKind } from "../text/sequence.js";
 
 /** One step of an episode with the positions of its tokens. */
@@ -27,19 +28,16 @@ export interface Transition {
   readonly logprobs: readonly number[] | undefined;
 }
 
-/** All steps of all unbroken episodes, in order. */
+/** All steps of all unbroken episodes, in order, each once. */
 export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
   return groups.flatMap((group, g) =>
     group.episodes.flatMap((source, e) =>
       source.stop === "broken"
         ? []
-        : source.steps.map((_, step) => ({
-            group: g,
-            episode: e,
-            step,
-            source,
-            ...tokensOf(source, step),
-          })),
+        : ownSteps(source).map((_, own) => {
+            const step = own + (source.branch?.step ?? 0);
+            return { group: g, episode: e, step, source, ...tokensOf(source, step) };
+          }),
     ),
   );
 }

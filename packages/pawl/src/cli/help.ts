@@ -19,7 +19,7 @@ export const settingGroups: Readonly<Record<string, string>> = {
   engine: "where the model is computed, LoRA adapters, a separate sampler",
   warmStart: "teacher episodes to imitate before RL",
   sft: "how episodes are imitated (SFT)",
-  rollout: "the pace of episodes, and what happens to the slowest",
+  rollout: "the pace of episodes, what happens to the slowest, and branches",
   corrections: "a teacher takes over failed episodes",
   advantage: "the advantage estimator and its settings",
   critic: "PPO's critic",
