@@ -58,9 +58,39 @@ type Study = Readonly<Record<string, Baseline>>;
 
 export const readStudy = (): Study => JSON.parse(readFileSync(DATA, "utf8")) as Study;
 
+/** What each update of a run did, by its records. */
+export function updateFactsOf(folder: string): readonly UpdateFacts[] {
+  const run = openRun(folder, () => undefined);
+  const lines = run.metrics().filter(({ update }) => update! >= 0);
+  const updates: UpdateFacts[] = [];
+  if (lines.length === 0) return updates;
+  for (const { update, groups } of updatesOf(run.episodes(), GROUPS)) {
+    const line = lines[update];
+    if (line === undefined) break;
+    const steps = groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps));
+    const share = (is: (step: (typeof steps)[number]) => boolean): number =>
+      steps.filter(is).length / steps.length;
+    const isMixed = (episodes: readonly { readonly success: boolean }[]): boolean =>
+      new Set(episodes.map(({ success }) => success)).size > 1;
+    updates.push({
+      success: line["train.success"]!,
+      mixed: groups.filter(({ episodes }) => isMixed(episodes)).length,
+      refused: share(({ valid }) => !valid),
+      malformed: share(({ wellFormed }) => !wellFormed),
+      kl: line["policy.kl"]!,
+      tokens: line["train.tokens"]!,
+      seconds: Object.entries(line).reduce(
+        (sum, [name, value]) => sum + (name.startsWith("seconds.") ? value : 0),
+        0,
+      ),
+    });
+  }
+  return updates;
+}
+
 function baselineOf(folder: string): Baseline {
   const run = openRun(folder, () => undefined);
-  const [before = {}, ...lines] = run.metrics();
+  const [before = {}] = run.metrics();
   const start = SPLITS.map((split) => {
     const of = (what: string): number => before[`eval.${split}.${what}`] ?? Number.NaN;
     const tasks = of("episodes");
@@ -73,30 +103,11 @@ function baselineOf(folder: string): Baseline {
     const solved = Math.round(of("success") * tasks);
     return [split, { solved, tasks, invalid: of("invalid"), types }] as const;
   });
-  const updates: UpdateFacts[] = [];
-  if (lines.length > 0)
-    for (const { update, groups } of updatesOf(run.episodes(), GROUPS)) {
-      const line = lines[update];
-      if (line === undefined) break;
-      const steps = groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps));
-      const share = (is: (step: (typeof steps)[number]) => boolean): number =>
-        steps.filter(is).length / steps.length;
-      const isMixed = (episodes: readonly { readonly success: boolean }[]): boolean =>
-        new Set(episodes.map(({ success }) => success)).size > 1;
-      updates.push({
-        success: line["train.success"]!,
-        mixed: groups.filter(({ episodes }) => isMixed(episodes)).length,
-        refused: share(({ valid }) => !valid),
-        malformed: share(({ wellFormed }) => !wellFormed),
-        kl: line["policy.kl"]!,
-        tokens: line["train.tokens"]!,
-        seconds: Object.entries(line).reduce(
-          (sum, [name, value]) => sum + (name.startsWith("seconds.") ? value : 0),
-          0,
-        ),
-      });
-    }
-  return { seed: run.manifest.seed, start: Object.fromEntries(start), updates };
+  return {
+    seed: run.manifest.seed,
+    start: Object.fromEntries(start),
+    updates: updateFactsOf(folder),
+  };
 }
 
 const percent = (share: number): string => (100 * share).toFixed(1);

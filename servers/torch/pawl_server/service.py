@@ -160,6 +160,8 @@ class Service:
             )
         except (ValueError, KeyError, OSError) as error:
             raise RequestError(f"cannot create the model: {error}") from error
+        if folder != self.folders.model:
+            engine.earlier = folder
         return {"model_id": model_id, "type": "create_model", "pawl": _describe(engine)}
 
     def _forward(self, engine: Engine, work: Forward) -> Json:
