@@ -1,0 +1,231 @@
+/**
+ * Does an agent act better if it chooses among candidates by what they would bring
+ * (docs/results/knowledge.md)? Agents of `pawl train --quick`, in six ways of acting.
+ *
+ *   npm run bench -- knowledge                      prints the page's tables, from bench/knowledge.json
+ *   npm run bench -- knowledge --write              writes them into the page
+ *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--jobs 2] [--out runs/knowledge]
+ *                                                   makes what is missing there, one thread each
+ *   npm run bench -- knowledge --read FOLDER        reads what was made into bench/knowledge.json
+ *
+ * A result is a file in --out as soon as it is there (`plain-0.vote.json`), so that an interrupted run
+ * counts as far as it came. `--run --rehearse` is the same in a minute, to see that the commands work.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { variants } from "@pawl/studies/arms.js";
+import { runChild } from "@pawl/studies/child.js";
+import { resultsPart, type Study, type WayResult } from "./shared/knowledge-tables.js";
+
+export const PAGE = "docs/results/knowledge.md";
+const DATA = "bench/knowledge.json";
+const MARKS = ["<!-- npm run bench -- knowledge --write -->", "<!-- end -->"] as const;
+const program = join("dist", "lib", "main.js");
+
+const ARMS = ["plain", "echo"] as const;
+type Arm = (typeof ARMS)[number];
+const THREADS = ["--engine.threads", "1"];
+const CANDIDATES = ["--candidates", "8", "--choose"];
+
+/** How an agent acts: arguments of `pawl eval`. */
+const WAYS = {
+  acting: [],
+  greedy: ["--temperature", "0"],
+  vote: [...CANDIDATES, "vote"],
+  self: [...CANDIDATES, "self"],
+  exact: [...CANDIDATES, "exact"],
+  model: [...CANDIDATES, "model"],
+} as const;
+type Way = keyof typeof WAYS;
+
+/** How much of everything there is: the plan's, or enough to see that it works. */
+interface Dose {
+  readonly train: readonly string[];
+  readonly world: readonly string[];
+  readonly tasks: number;
+  /** Tasks on which β is chosen. */
+  readonly beta: number;
+}
+const PLAN: Dose = { train: [], world: [], tasks: 500, beta: 128 };
+const REHEARSAL: Dose = {
+  train: ["--updates", "1", "--warm-start.episodes", "200"],
+  world: ["--epochs", "1"],
+  tasks: 10,
+  beta: 4,
+};
+
+/** A thing to make, once what it needs is there. */
+interface Job {
+  /** The folder or file that it makes. */
+  readonly makes: string;
+  readonly needs?: string;
+  /** Writes it under another name. */
+  make(partial: string): Promise<unknown>;
+}
+
+const pawl = (...args: readonly string[]): Promise<string> =>
+  runChild(args, { program, signal: new AbortController().signal });
+
+/** Settings as flags. */
+function flagsOf(tree: object, path = "-"): readonly string[] {
+  return Object.entries(tree).flatMap(([name, value]) => {
+    const flag = `${path}${path === "-" ? "-" : "."}${name}`;
+    return typeof value === "object" ? flagsOf(value, flag) : [flag, String(value)];
+  });
+}
+
+/** The jobs of an agent, in the order in which they are wanted. */
+function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[] {
+  const agent = join(out, `${arm}-${seed}`);
+  const world = join(out, `world-${seed}`);
+  const train: Job = {
+    makes: agent,
+    make: (partial) =>
+      pawl(
+        ...["train", "--quick", ...flagsOf(variants[arm]!.changes), ...THREADS, "--seed", seed],
+        ...["--evaluation.every", "0", "--gradients.every", "0", "--quiet", "--out", partial],
+        ...dose.train,
+      ),
+  };
+  const learn: Job = {
+    makes: world,
+    needs: agent,
+    async make(partial) {
+      const data = join(out, `data-${seed}`);
+      await pawl("wm", "data", "--from", agent, "--out", data, "--seed", seed);
+      await pawl(
+        ...["wm", "train", "--data", data, "--model.start", "tiny", "--model.max-context", "512"],
+        ...["--no-protocol.context", ...THREADS, "--evaluation.every", "0", "--seed", seed],
+        ...["--quiet", "--out", partial, ...dose.world],
+      );
+    },
+  };
+  const evaluations = (Object.keys(WAYS) as Way[]).map(
+    (way): Job => ({
+      makes: `${agent}.${way}.json`,
+      needs: way === "model" ? world : agent,
+      async make(partial) {
+        const from = performance.now();
+        const predicts = way === "self" || way === "model";
+        const printed = await pawl(
+          ...["eval", "--checkpoint", agent, "--split", "test_unseen", "--seed", "0", ...THREADS],
+          ...["--tasks", String(dose.tasks), "--json", "--out", `${agent}-${way}`, ...WAYS[way]],
+          ...(way === "model" ? ["--choose.run", world] : []),
+          ...(predicts ? ["--choose.tasks", String(dose.beta)] : []),
+        );
+        const seconds = (performance.now() - from) / 1000;
+        writeFileSync(partial, `${JSON.stringify({ ...resultOf(printed), seconds })}\n`);
+      },
+    }),
+  );
+  return arm === "plain"
+    ? [train, ...evaluations.slice(0, -1), learn, ...evaluations.slice(-1)]
+    : [train, ...evaluations.slice(0, -1)];
+}
+
+/** What is kept of an evaluation. */
+function resultOf(printed: string): Omit<WayResult, "seconds"> {
+  const { episodes, success, steps, invalid, choosing } = JSON.parse(printed);
+  return { tasks: episodes, solved: Math.round(success * episodes), steps, invalid, choosing };
+}
+
+/** Makes what is missing, so many at once; the earliest job that can begin does. */
+async function makeAll(jobs: readonly Job[], atOnce: number): Promise<readonly string[]> {
+  const waiting = jobs.filter(({ makes }) => !existsSync(makes));
+  const failed: string[] = [];
+  const running = new Set<Promise<void>>();
+  while (waiting.length + running.size > 0) {
+    const at = waiting.findIndex(({ needs }) => needs === undefined || existsSync(needs));
+    if (at >= 0 && running.size < atOnce) {
+      const [{ makes, make }] = waiting.splice(at, 1) as [Job];
+      const partial = `${makes}.${process.pid}`;
+      const from = performance.now();
+      const job: Promise<void> = make(partial)
+        .then(() => renameSync(partial, makes))
+        .then(() => "done")
+        .catch((error: Error) => {
+          failed.push(makes);
+          return `failed: ${error.message}`;
+        })
+        .then((how) => {
+          running.delete(job);
+          const seconds = ((performance.now() - from) / 1000).toFixed(0);
+          process.stderr.write(`${makes} (${seconds} s) ${how}\n`);
+        });
+      running.add(job);
+    } else if (running.size > 0) await Promise.race(running);
+    else return [...failed, ...waiting.map(({ makes }) => makes)];
+  }
+  return failed;
+}
+
+export const readStudy = (): Study => JSON.parse(readFileSync(DATA, "utf8")) as Study;
+
+/** The results in a folder, by arm, way and seed. */
+function studyIn(folder: string): Study {
+  const results: Record<string, Record<string, Record<string, WayResult>>> = {};
+  for (const file of readdirSync(folder).sort()) {
+    const [, arm, seed, way] = /^(\w+)-(\d+)\.(\w+)\.json$/.exec(file) ?? [];
+    if (arm === undefined) continue;
+    const result = JSON.parse(readFileSync(join(folder, file), "utf8")) as WayResult;
+    const ways = results[arm] ?? {};
+    results[arm] = { ...ways, [way!]: { ...ways[way!], [seed!]: result } };
+  }
+  const { machine, date } = JSON.parse(readFileSync(join(folder, "machine.json"), "utf8"));
+  return { machine, date, results };
+}
+
+/** What the command writes into the page. */
+export const writtenPart = (study: Study): string =>
+  [MARKS[0], "", ...resultsPart(study), "", MARKS[1]].join("\n");
+
+export async function main(args: readonly string[] = []): Promise<object> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      run: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+      read: { type: "string" },
+      seeds: { type: "string", default: "0,1,2,3,4,5,6,7,8,9" },
+      jobs: { type: "string", default: "2" },
+      out: { type: "string", default: join("runs", "knowledge") },
+      rehearse: { type: "boolean", default: false },
+    },
+  });
+  if (values.run) {
+    const { out } = values;
+    mkdirSync(out, { recursive: true });
+    const machine = `${cpus().length} × ${cpus()[0]?.model}`;
+    const date = new Date().toISOString().slice(0, 10);
+    writeFileSync(join(out, "machine.json"), `${JSON.stringify({ machine, date })}\n`);
+    const dose = values.rehearse ? REHEARSAL : PLAN;
+    const jobs = values.seeds
+      .split(",")
+      .flatMap((seed) => ARMS.flatMap((arm) => jobsOf(arm, seed, out, dose)));
+    const failed = await makeAll(jobs, Number(values.jobs));
+    if (failed.length > 0) process.exitCode = 1;
+    return { jobs: jobs.length, failed };
+  }
+  if (values.read !== undefined)
+    writeFileSync(DATA, `${JSON.stringify(studyIn(values.read), rounded, 1)}\n`);
+  const written = writtenPart(readStudy());
+  if (values.write) {
+    const page = readFileSync(PAGE, "utf8");
+    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
+    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
+    writeFileSync(PAGE, `${page.slice(0, from)}${written}${page.slice(to + MARKS[1].length)}`);
+  } else process.stdout.write(`${written}\n`);
+  return {};
+}
+
+const rounded = (_: string, value: unknown): unknown =>
+  typeof value === "number" ? Number(value.toPrecision(5)) : value;

@@ -1,0 +1,216 @@
+/** What choosing before acting is worth, in tables: by way, arm and seed. */
+import type { Knowledge } from "@pawl/core/rollout/choice/knowledge.js";
+import { table } from "@pawl/studies/markdown.js";
+import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import type { choosingJson } from "../../packages/pawl/src/cli/choosing.js";
+
+/** An evaluation of one agent, acting in one way. */
+export interface WayResult {
+  readonly tasks: number;
+  readonly solved: number;
+  /** Mean steps of an episode, and the share of actions that were not carried out. */
+  readonly steps: number;
+  readonly invalid: number;
+  readonly choosing?: Partial<ReturnType<typeof choosingJson>>;
+  /** Of the whole command. */
+  readonly seconds: number;
+}
+
+/** Results by arm, way and seed. */
+export interface Study {
+  readonly machine: string;
+  readonly date: string;
+  readonly results: Readonly<
+    Record<string, Readonly<Record<string, Readonly<Record<string, WayResult>>>>>
+  >;
+}
+
+type BySeed = ReadonlyMap<number, number>;
+
+/** The ways of acting, in words. */
+const WAYS: Readonly<Record<string, string>> = {
+  acting: "acting, temperature 1",
+  greedy: "greedy",
+  vote: "vote",
+  self: "self",
+  model: "model",
+  exact: "exact",
+};
+/** Which ways are compared, and why. */
+const COMPARED = [
+  ["self", "vote", "what its own predictions add to votes"],
+  ["model", "vote", "what a world model's add"],
+  ["exact", "vote", "what there was to gain"],
+  ["vote", "greedy", "votes, beside the most probable action"],
+  ["vote", "acting", "votes, beside one sample"],
+] as const;
+
+const number = (value: number, places = 1): string => value.toFixed(places).replace("-", "−");
+const percent = (share: number): string => number(100 * share);
+const signed = ({ mean, interval }: Estimate): string =>
+  `${mean > 0 ? "+" : ""}${number(mean)}${interval === undefined ? "" : ` (${interval.map((end) => number(end)).join(" to ")})`}`;
+
+/** A number of every seed. */
+function bySeed(
+  { results }: Study,
+  arm: string,
+  way: string,
+  of: (one: WayResult) => number | undefined,
+): BySeed {
+  return new Map(
+    Object.entries(results[arm]?.[way] ?? {}).flatMap(([seed, one]) => {
+      const value = of(one);
+      return value === undefined ? [] : [[Number(seed), value] as const];
+    }),
+  );
+}
+
+const success = ({ solved, tasks }: WayResult): number => (100 * solved) / tasks;
+
+/** The mean of a number over seeds, with its standard deviation where that is asked for. */
+function meanOf(values: BySeed, places = 1, deviation = false): string {
+  if (values.size === 0) return "";
+  const { mean, deviation: spread } = estimate([...values.values()]);
+  return `${number(mean, places)}${deviation && spread !== undefined ? ` ± ${number(spread, places)}` : ""}`;
+}
+
+/** Success in each way. */
+export function successTable(study: Study): readonly string[] {
+  const arms = Object.keys(study.results).sort().reverse();
+  return table(
+    ["acting", ...arms.flatMap((arm) => [`${arm}, %`, "refused, %", "seeds"])],
+    Object.entries(WAYS).map(([way, words]) => [
+      words,
+      ...arms.flatMap((arm) => {
+        const own = bySeed(study, arm, way, success);
+        if (own.size === 0) return ["", "", ""];
+        const refused = bySeed(study, arm, way, ({ invalid }) => 100 * invalid);
+        return [meanOf(own, 1, true), meanOf(refused), String(own.size)];
+      }),
+    ]),
+  );
+}
+
+/** Differences in points, paired by seed. */
+export function differenceTable(study: Study): readonly string[] {
+  const arms = Object.keys(study.results).sort().reverse();
+  const gain = (arm: string, [way, other]: readonly [string, string, ...string[]]) =>
+    pairedDifference(bySeed(study, arm, way, success), bySeed(study, arm, other, success));
+  const rows = COMPARED.map((compared) => [
+    `${compared[0]} − ${compared[1]}`,
+    compared[2],
+    ...arms.map((arm) => {
+      const found = gain(arm, compared);
+      return found === undefined ? "" : signed(found);
+    }),
+  ]);
+  return table(["points", "", ...arms.map((arm) => `${arm} (95 %)`)], rows);
+}
+
+/** Of the gain by own predictions: how much more the one arm has than the other. */
+export function gainDifference(study: Study): Estimate | undefined {
+  const gains = (arm: string): BySeed => {
+    const votes = bySeed(study, arm, "vote", success);
+    return new Map(
+      [...bySeed(study, arm, "self", success)].flatMap(([seed, value]) =>
+        votes.has(seed) ? [[seed, value - votes.get(seed)!] as const] : [],
+      ),
+    );
+  };
+  return pairedDifference(gains("echo"), gains("plain"));
+}
+
+/** Who predicts. */
+const KNOWERS = [
+  ["plain", "self", "plain, itself"],
+  ["echo", "self", "echo, itself"],
+  ["plain", "model", "plain, a world model"],
+] as const;
+
+/** What is known of the agents' own candidates. */
+export function knowledgeTable(study: Study): readonly string[] {
+  const rows = KNOWERS.map(([arm, way, words]) => {
+    const of = (what: (one: Knowledge) => number | undefined, places = 1): string =>
+      meanOf(
+        bySeed(study, arm, way, ({ choosing }) => choosing?.knowledge && what(choosing.knowledge)),
+        places,
+      );
+    const betas = bySeed(study, arm, way, ({ choosing }) => choosing?.beta);
+    return [
+      words,
+      of(({ refused }) => 100 * refused),
+      of(({ recall }) => recall && 100 * recall),
+      of(({ falseAlarms }) => falseAlarms && 100 * falseAlarms),
+      of(({ brier }) => brier, 3),
+      of(({ brierOfShare }) => brierOfShare, 3),
+      of(({ exact }) => 100 * exact),
+      [...betas.values()].join(", "),
+    ];
+  });
+  return table(
+    [
+      ...["who predicts", "refused, %", "recall, %", "false alarms, %", "Brier", "of the share"],
+      ...["word for word, %", "β by seed"],
+    ],
+    rows,
+  );
+}
+
+/** Predicted chances of refusal beside what was refused, over all seeds. */
+export function reliabilityTable(study: Study): readonly string[] {
+  const pooled = KNOWERS.map(([arm, way]) => {
+    const all = Object.values(study.results[arm]?.[way] ?? {}).flatMap(
+      ({ choosing }) => choosing?.knowledge?.bins ?? [],
+    );
+    return (from: number): readonly string[] => {
+      const some = all.filter((bin) => Math.abs(bin.from - from) < 0.05);
+      const count = some.reduce((sum, { candidates }) => sum + candidates, 0);
+      if (count === 0) return ["0", ""];
+      const refused = some.reduce((sum, bin) => sum + bin.candidates * bin.refused, 0) / count;
+      return [count.toLocaleString("en"), percent(refused)];
+    };
+  });
+  return table(
+    ["chance of refusal", ...KNOWERS.flatMap(([, , words]) => [words, "refused, %"])],
+    Array.from({ length: 10 }, (_, tenth) => [
+      `${number(tenth / 10)} – ${number((tenth + 1) / 10)}`,
+      ...pooled.flatMap((of) => of(tenth / 10)),
+    ]),
+  );
+}
+
+/** Tokens and seconds of a step, over seeds of the plain agents. */
+export function costTable(study: Study): readonly string[] {
+  const rows = ["vote", "self", "model", "exact"].map((way) => {
+    const each = (of: (choosing: NonNullable<WayResult["choosing"]>) => number, places = 1) =>
+      meanOf(
+        bySeed(study, "plain", way, ({ choosing }) =>
+          choosing?.steps ? of(choosing) / choosing.steps : undefined,
+        ),
+        places,
+      );
+    return [
+      way,
+      each(({ contested = 0 }) => 100 * contested),
+      each(({ acted = 0 }) => acted),
+      each(({ candidates = 0 }) => candidates),
+      each(({ sampled = 0 }) => sampled),
+      each(({ read = 0 }) => read),
+      each(({ sampling = 0 }) => 1000 * sampling),
+      each(({ predicting = 0 }) => 1000 * predicting),
+    ];
+  });
+  return table(
+    [
+      ...["a step", "with a choice, %", "tokens of the action", "of all candidates", "predicted"],
+      ...["read to predict", "ms to sample", "to predict"],
+    ],
+    rows,
+  );
+}
+
+/** All of them. */
+export const resultsPart = (study: Study): readonly string[] => [
+  ...[...successTable(study), "", ...differenceTable(study), "", ...knowledgeTable(study), ""],
+  ...[...reliabilityTable(study), "", ...costTable(study)],
+];
