@@ -27,7 +27,7 @@ async function acting(environment: Environment, changes: object = {}, prompt: ob
   const asked: number[][] = [];
   const sample: Engine["sample"] = async (requests) =>
     requests.map(({ seed, prompt }) => {
-      asked.push([...prompt]);
+      asked.push(Array.from(prompt));
       const random = createRandom(mixSeed(seed ?? 0, "say"));
       const tokens = [...tokenizer.encode(words[random.int(words.length)]!), tokenizer.endId!];
       const logprobs = tokens.map(() => -3 * random.next());
