@@ -166,7 +166,7 @@ export function reliabilityTable(study: Study): readonly string[] {
       const some = all.filter((bin) => Math.abs(bin.from - from) < 0.05);
       const count = some.reduce((sum, { candidates }) => sum + candidates, 0);
       if (count === 0) return ["0", ""];
-      const refused = some.reduce((sum, bin) => sum + bin.candidates * bin.refused, 0) / count;
+      const refused = some.reduce((sum, bin) => sum + bin.candidates * bin.happened, 0) / count;
       return [count.toLocaleString("en"), percent(refused)];
     };
   });

@@ -12,6 +12,8 @@ export interface Candidate {
   readonly votes: number;
   /** What it was predicted to bring, cut with ` …`; absent where nothing was predicted. */
   readonly predicted?: string;
+  /** How probable the model thinks that prediction. */
+  readonly probability?: number;
   /** The predicted chance that it is refused. */
   readonly refused?: number;
   /** What a copy of the world answered. */

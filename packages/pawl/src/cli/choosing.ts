@@ -224,19 +224,24 @@ export function printChoosing({ chosen, cost, knowledge }: ChoosingResult, io: I
     `\nthere was a choice at ${percent(contested / steps)} of ${number(steps)} steps. Tokens a step: ${each(acted)} of the action, ${each(candidates)} of all candidates, ${each(sampled)} predicted, ${each(read)} in the prompts of predictions. Seconds: ${number(sampling, 1)} to sample, ${number(predicting, 1)} to predict`,
   );
   if (knowledge === undefined) return;
-  const { recall, falseAlarms, brier, brierOfShare, exact, bins } = knowledge;
+  const { recall, falseAlarms, brier, brierOfShare, exact, bins, answers } = knowledge;
   print(
     io,
-    `\nof ${number(knowledge.candidates)} candidates ${percent(knowledge.refused)} would have been refused. Foreseen (a chance of one half or more): ${said(recall)} of those, ${said(falseAlarms)} of the others. Brier score ${number(brier, 3)} (${number(brierOfShare, 3)} by their share alone). Answers predicted word for word: ${percent(exact)}\n`,
+    `\nof ${number(knowledge.candidates)} candidates ${percent(knowledge.refused)} would have been refused. Foreseen (a chance of one half or more): ${said(recall)} of those, ${said(falseAlarms)} of the others. Brier score ${number(brier, 3)} (${number(brierOfShare, 3)} by their share alone). Answers predicted word for word: ${percent(exact)}`,
   );
-  const rows = bins.map((bin) => [
-    `${number(bin.from, 1)} – ${number(bin.from + 0.1, 1)}`,
-    number(bin.candidates),
-    percent(bin.predicted),
-    percent(bin.refused),
-  ]);
-  for (const line of table(["chance of refusal", "candidates", "predicted", "refused"], rows))
-    print(io, line);
+  for (const [title, what, some] of [
+    ["chance of refusal", "refused", bins],
+    ["probability of an answer", "came", answers],
+  ] as const) {
+    const rows = some.map((bin) => [
+      `${number(bin.from, 1)} – ${number(bin.from + 0.1, 1)}`,
+      number(bin.candidates),
+      percent(bin.predicted),
+      percent(bin.happened),
+    ]);
+    print(io, "");
+    for (const line of table([title, "candidates", "predicted", what], rows)) print(io, line);
+  }
 }
 
 const said = (share: number | undefined): string => (share === undefined ? "none" : percent(share));

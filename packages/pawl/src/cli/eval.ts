@@ -264,7 +264,9 @@ export const evaluate = defineCommand({
       const protocol = protocolOf(settings, chosen, environment);
       const choice = choosing && { ...choosing, knowledge: knowledge.result() };
       const facts = { list, environment: environment.name, split, player, protocol, command: line };
-      writeCard(folder, makeCard(facts, tally, collected.outcomes(tasks)));
+      const chose = choice && choosingJson(choice);
+      const carded = makeCard({ ...facts, choosing: chose }, tally, collected.outcomes(tasks));
+      writeCard(folder, carded);
       if (json)
         print(
           io,
@@ -272,7 +274,7 @@ export const evaluate = defineCommand({
             split,
             taskList: list,
             ...evaluationJson(tally),
-            ...(choice && { choosing: choosingJson(choice) }),
+            ...(chose && { choosing: chose }),
             folder,
           }),
         );

@@ -5,12 +5,32 @@ import { join } from "node:path";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { writeSmallFile } from "@pawl/core/runs/small-file.js";
 import { type Card, CardError, cardSchema, type Figures } from "./card.js";
+import { reliabilitySvg } from "./reliability-svg.js";
 
 /** Writes a card beside a run's records: `card.json`, and `card.md` for people. */
 export function writeCard(folder: string, card: Card): void {
   writeSmallFile(join(folder, CARD_FILE), `${JSON.stringify(card, undefined, 1)}\n`);
   writeSmallFile(join(folder, "card.md"), cardMarkdown(card));
+  const { knowledge } = card.choosing ?? {};
+  if (knowledge !== undefined)
+    writeSmallFile(
+      join(folder, DRAWING),
+      reliabilitySvg(
+        "Predictions and what came",
+        PREDICTIONS.map(([title, of]) => ({
+          title,
+          series: [{ label: card.player, bins: knowledge[of] }],
+        })),
+      ),
+    );
 }
+
+const DRAWING = "reliability.svg";
+/** What was predicted of candidates. */
+const PREDICTIONS = [
+  ["that an action is refused", "bins"],
+  ["the answer, word for word", "answers"],
+] as const;
 
 const CARD_FILE = "card.json";
 
@@ -51,6 +71,7 @@ export function cardMarkdown(card: Card): string {
     ...resultTable(card),
     "",
     ...attemptsText(card),
+    ...knowledgeText(card),
     "## Protocol",
     "",
     ...Object.entries(protocol).map(([name, value]) => `- ${name}: ${code(JSON.stringify(value))}`),
@@ -97,6 +118,29 @@ function attemptsText({ results: { solvedWithin, passAll } }: Card): readonly st
   return [
     `Solved within 1, 2, … attempts: ${shares(solvedWithin)}. Solved in all of 1, 2, … (pass^k): ${shares(passAll ?? [])}.`,
     "",
+  ];
+}
+
+function knowledgeText({ choosing }: Card): readonly string[] {
+  const { knowledge } = choosing ?? {};
+  if (knowledge === undefined) return [];
+  const { candidates, refused, recall, falseAlarms, brier, brierOfShare, exact } = knowledge;
+  return [
+    "## Knowledge of its own candidates",
+    "",
+    `Of ${candidates} candidates ${share(refused)} would have been refused. Foreseen (a chance of one half or more): ${share(recall)} of those, ${share(falseAlarms)} of the others. Brier score ${brier.toFixed(3)} (${brierOfShare.toFixed(3)} by their share alone). Answers predicted word for word: ${share(exact)}.`,
+    "",
+    `![what came, over what was predicted](${DRAWING})`,
+    "",
+    ...PREDICTIONS.flatMap(([title, of]) => [
+      `| ${title} | candidates | predicted | came |`,
+      "| --- | ---: | ---: | ---: |",
+      ...knowledge[of].map(
+        (bin) =>
+          `| ${range([bin.from, bin.from + 0.1])} | ${bin.candidates} | ${share(bin.predicted)} | ${share(bin.happened)} |`,
+      ),
+      "",
+    ]),
   ];
 }
 

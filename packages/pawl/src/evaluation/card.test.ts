@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Episode } from "@pawl/core/rollout/episode.js";
@@ -45,6 +45,23 @@ function cardOf(
 }
 
 const many = (count: number, success: boolean) => Array.from({ length: count }, () => [success]);
+
+it("has what was known of candidates, with a drawing beside it", () => {
+  const bins = [{ from: 0.9, candidates: 2, predicted: 0.95, happened: 0.5 }];
+  const known = { candidates: 2, refused: 0.5, recall: 1, falseAlarms: 1 };
+  const knowledge = { ...known, brier: 0.4, brierOfShare: 0.25, bins, exact: 0.5, answers: bins };
+  const card = { ...cardOf(many(1, true)), choosing: { beta: 1, steps: 3, knowledge } };
+  const folder = mkdtempSync(join(tmpdir(), "pawl-card-"));
+  writeCard(folder, card);
+  expect(readCard(folder)).toEqual(card);
+  const text = readFileSync(join(folder, "card.md"), "utf8");
+  expect(text).toContain("Of 2 candidates 50.0 % would have been refused");
+  expect(text).toContain("| 90.0 – 100.0 % | 2 | 95.0 % | 50.0 % |");
+  expect(readFileSync(join(folder, "reliability.svg"), "utf8").match(/<polyline/g)).toHaveLength(2);
+  const bare = mkdtempSync(join(tmpdir(), "pawl-card-"));
+  writeCard(bare, cardOf(many(1, true)));
+  expect(existsSync(join(bare, "reliability.svg"))).toBe(false);
+});
 
 describe("task lists", () => {
   const tasks = tasksOf(4);

@@ -37,6 +37,32 @@ const outcome = z.object({
   return: z.array(z.number().nullable()),
 });
 
+const bin = z.object({
+  from: z.number(),
+  candidates: count,
+  predicted: z.number(),
+  happened: z.number(),
+});
+
+const choosing = z
+  .looseObject({
+    knowledge: z
+      .object({
+        candidates: count,
+        refused: z.number(),
+        recall: z.number().optional(),
+        falseAlarms: z.number().optional(),
+        brier: z.number(),
+        brierOfShare: z.number(),
+        bins: z.array(bin).readonly(),
+        exact: z.number(),
+        answers: z.array(bin).readonly(),
+      })
+      .optional()
+      .describe("what was known of the agent's own candidates"),
+  })
+  .describe("how actions were chosen among candidates, and what that cost");
+
 /** The form in which cards are stored. */
 export const cardSchema = z.object({
   schema: z.literal(1),
@@ -61,6 +87,7 @@ export const cardSchema = z.object({
     passAll: z.array(z.number()).optional(),
     brokenBecause: z.record(z.string(), z.number()).optional(),
   }),
+  choosing: choosing.optional(),
   outcomes: z.array(outcome),
   versions: z.record(z.string(), z.string()),
   command: z.string(),
@@ -115,6 +142,7 @@ export interface CardFacts {
   readonly player: string;
   readonly protocol: Readonly<Record<string, unknown>>;
   readonly command: string;
+  readonly choosing?: Card["choosing"];
 }
 
 /** Makes a card of an evaluation that has ended. */
@@ -145,6 +173,7 @@ export function makeCard(facts: CardFacts, tally: Tally, outcomes: readonly Outc
           .map(([type, counts]) => [type, figuresOf(counts, of(type), once)]),
       ),
     },
+    ...(facts.choosing && { choosing: facts.choosing }),
     outcomes: [...outcomes],
     versions: {
       pawl: packageVersion(),

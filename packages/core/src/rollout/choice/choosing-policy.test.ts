@@ -145,6 +145,7 @@ describe("choosing", () => {
       recall: 0,
       falseAlarms: 0,
       exact: 0.5,
+      answers: [{ from: 0.8, candidates: 2, happened: 0.5 }],
     });
   });
 
@@ -154,6 +155,9 @@ describe("choosing", () => {
     });
     expect(chosenIn(episode)).toBe(go);
     expect(episode.steps).toMatchObject([{ valid: true, observation: answer }]);
+    const knowledge = createKnowledge();
+    knowledge.add(episode);
+    expect(knowledge.result()).toBeUndefined();
   });
 
   it("asks nothing where all candidates are the same, or cannot be read", async () => {

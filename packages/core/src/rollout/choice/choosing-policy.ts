@@ -199,6 +199,7 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
           action,
           votes,
           ...(forecast?.predicted !== undefined && { predicted: forecast.predicted }),
+          ...(forecast?.probability !== undefined && { probability: forecast.probability }),
           ...(weighs && { refused: refused! }),
           ...(truth && { truth }),
           score,

@@ -23,6 +23,8 @@ export interface Question {
 export interface Forecast {
   /** The world's answer, or how it begins, with `CUT`. */
   readonly predicted?: string;
+  /** How probable the model thinks just that. */
+  readonly probability?: number;
   /** The chance that the action is refused. */
   readonly refused: number;
 }
@@ -123,6 +125,7 @@ export function modelForesight(
       const text = (count: number): string => tokenizer.decode(said.slice(0, count)).trim();
       return {
         predicted: `${text(said.length)}${ended ? "" : CUT}`,
+        probability: Math.exp(logprobs.reduce((sum, logprob) => sum + logprob, 0)),
         refused: refusedOf(said.length, text, logprobs, reader),
       };
     });
