@@ -12,6 +12,7 @@ import type {
 } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Branches } from "./branches.js";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
 import { shortNumber, shortPercent } from "./format.js";
@@ -178,6 +179,7 @@ export function Episode(props: {
           <p class="quiet">Stopped: {episode.row.stop.replace("-", " ")}.</p>
         )}
       </section>
+      <Branches tree={episode.tree} run={run} id={id} />
       {episode.group.length > 1 && (
         <section>
           <h2>Attempts of the group</h2>

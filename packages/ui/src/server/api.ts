@@ -146,6 +146,14 @@ export interface StepView extends ExchangeView {
   readonly tokens: readonly TokenView[];
 }
 
+/** The tree of an episode, if others branch off one another there. */
+export interface TreeView {
+  /** How many of its first steps are those of the episode that it branched off. */
+  readonly shared: number;
+  /** The states at which that was left, in the order of time, and all that go on from there, itself first. */
+  readonly states: readonly { readonly step: number; readonly rows: readonly EpisodeRow[] }[];
+}
+
 /** An episode in full. */
 export interface EpisodeView {
   readonly row: EpisodeRow;
@@ -160,6 +168,7 @@ export interface EpisodeView {
   readonly update: number | null;
   readonly steps: readonly StepView[];
   readonly group: readonly EpisodeRow[];
+  readonly tree: TreeView;
   readonly older: string | null;
   readonly newer: string | null;
   /** Whether advantages need the values of a critic, which has to be asked. */

@@ -14,6 +14,7 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { TOKENIZER } from "@pawl/training/saved-model.js";
 import type { CutText, TokenView } from "../report/views.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
+import { treeOf } from "./branches.js";
 import { type EpisodeEntry, idOf } from "./episode-entry.js";
 import { rowOfEntry } from "./episode-filter.js";
 import type { EpisodeIndex } from "./episode-index.js";
@@ -109,7 +110,7 @@ export async function viewEpisode(
   const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
   const episode = await readEpisode(folder, entry);
   const notes: string[] = [];
-  const { tokenizer, advantages, selected, update, critic } = await extras(
+  const { tokenizer, advantages, selected, update, critic, tree } = await extras(
     folder,
     index.entries,
     entry,
@@ -132,6 +133,7 @@ export async function viewEpisode(
       ...(selected?.has(i) && { selected: selected.get(i)! }),
     })),
     group: group.map(rowOfEntry),
+    tree,
     older: beside(at - 1),
     newer: beside(at + 1),
     critic,
@@ -238,12 +240,10 @@ function tokenizerOf(folder: string): Promise<Tokenizer> {
 }
 
 /** What the record does not hold: token texts, advantages, the update and what it selected. */
-interface Extras {
+interface Extras extends Pick<EpisodeView, "update" | "critic" | "tree"> {
   readonly tokenizer: Tokenizer | undefined;
   readonly advantages?: readonly (number | readonly number[])[] | undefined;
   readonly selected?: ReadonlyMap<number, boolean> | undefined;
-  readonly update: number | null;
-  readonly critic: boolean;
 }
 
 async function extras(
@@ -264,12 +264,14 @@ async function extras(
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, update: null, critic: false };
+    return { tokenizer, update: null, critic: false, tree: { shared: 0, states: [] } };
   }
   const update = Math.floor(entry.group / config.groups);
   const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
   const own = together.filter(({ group }) => group === entry.group);
-  const groups = grouped(own, await readEpisodes(folder, own));
+  const attempts = await readEpisodes(folder, own);
+  const groups = grouped(own, attempts);
+  const tree = treeOf(attempts[own.indexOf(entry)]!, attempts, own.map(rowOfEntry));
   const critic = hasCritic(config);
   const advantages = critic
     ? undefined
@@ -277,7 +279,7 @@ async function extras(
   const selected = isSelecting(config)
     ? await selectionOf(folder, config, together, entry, notes)
     : undefined;
-  return { tokenizer, advantages, selected, update, critic };
+  return { tokenizer, advantages, selected, update, critic, tree };
 }
 
 /** Which steps of an episode the world model learns from; those of the whole update compete. */
