@@ -1,7 +1,7 @@
 /**
  * Many agents at once, compared with the same work through the engine directly.
  *
- *   npm run build && npm run bench -- agents [--sessions 128] [--turns 10] [--repetitions 5]
+ *   npm run build && npm run bench -- agents [--sessions 128] [--turns 10] [--repetitions 5] [--masks]
  *
  * Every agent holds a conversation of its own with the tiny model: a message of 12 words, an answer
  * of up to 32 tokens, and so on. The agents do not wait for each other. The same prompts are then
@@ -10,6 +10,8 @@
  *
  *   serve_ratio   against `pawl serve model` in a process of its own; its clients run here
  *   sdk_ratio     against the AI SDK's `generateText` in this process
+ *
+ * With `--masks`, every answer is held to a schema, here and there.
  *
  * `processor` ratios compare the seconds of processors instead, with those of the clients: other
  * work on the machine distorts them less.
@@ -31,12 +33,14 @@ import { isDeepStrictEqual, parseArgs } from "node:util";
 import { pawlModel } from "@pawl/agents/ai-sdk-model.js";
 import type { CallRecord, SessionRecord } from "@pawl/agents/endpoint/session-record.js";
 import { createSession } from "@pawl/agents/session.js";
+import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import type { Engine, SampleRequest } from "@pawl/core/engine/engine.js";
 import { createScheduler } from "@pawl/core/rollout/scheduler.js";
+import type { Constraint } from "@pawl/core/text/constraint.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
-import { generateText, type ModelMessage } from "ai";
+import { generateText, type ModelMessage, wrapLanguageModel } from "ai";
 import { interleave, machine, median, THREADS } from "./peer/side.js";
 
 const MAX_TOKENS = 32;
@@ -50,6 +54,15 @@ function saying(i: number, turn: number): string {
 }
 const seedOf = (i: number, turn: number): number => 1000 * i + turn;
 
+/** What answers are held to with `--masks`. */
+const schema = {
+  type: "object",
+  properties: { text: { type: "string" } },
+  required: ["text"],
+  additionalProperties: false,
+} as const;
+const constraint: Constraint = { json: schema };
+
 /** One agent's conversation: what was read and sampled in each turn. */
 type Turns = readonly Pick<CallRecord, "prompt_token_ids" | "token_ids" | "logprobs">[];
 
@@ -58,6 +71,7 @@ interface Work {
   readonly tokenizer: Tokenizer;
   readonly sessions: number;
   readonly turns: number;
+  readonly masks: boolean;
 }
 
 /** `pawl serve model` in a process of its own. */
@@ -114,11 +128,12 @@ interface Completion {
 
 /** Seconds in which all agents finish through the server; `keep` is told of every conversation. */
 async function served(
-  { sessions, turns, tokenizer }: Work,
+  { sessions, turns, tokenizer, masks }: Work,
   url: string,
   round: number,
   keep: (i: number, turns: Turns) => void,
 ): Promise<number> {
+  const response_format = { type: "json_schema", json_schema: { name: "text", schema } };
   const begin = performance.now();
   const heard = await Promise.all(
     Array.from({ length: sessions }, async (_, i) => {
@@ -129,7 +144,10 @@ async function served(
         const { choices } = await ask<Completion>(
           "POST",
           `${url}/sessions/${round}-${i}/v1/chat/completions`,
-          { model: "tiny", messages, max_tokens: MAX_TOKENS, seed: seedOf(i, turn) },
+          {
+            ...{ model: "tiny", messages, max_tokens: MAX_TOKENS, seed: seedOf(i, turn) },
+            ...(masks && { response_format }),
+          },
         );
         messages.push(choices[0].message);
         answers.push(choices[0].message.content);
@@ -158,22 +176,35 @@ async function served(
 }
 
 /** Seconds in which all agents finish through the AI SDK. */
-async function throughSdk({ engine, tokenizer, sessions, turns }: Work): Promise<number> {
+async function throughSdk({ engine, tokenizer, sessions, turns, masks }: Work): Promise<number> {
   const sampler = createScheduler(engine, { pace: "served" });
   const begin = performance.now();
   await Promise.all(
     Array.from({ length: sessions }, async (_, i) => {
       const sampling = { maxTokens: MAX_TOKENS };
       const options = { sampler, tokenizer, maxContext: MAX_CONTEXT, seed: i, sampling };
-      const model = pawlModel(createSession(options));
+      const held = pawlModel(createSession({ ...options, constraints: masks }));
+      // What is cut off would be an error of `Output.object`, so the model is asked for JSON itself.
+      const model = masks
+        ? wrapLanguageModel({
+            model: held,
+            middleware: {
+              specificationVersion: "v3",
+              transformParams: async ({ params }) => ({
+                ...params,
+                responseFormat: { type: "json", schema },
+              }),
+            },
+          })
+        : held;
       const messages: ModelMessage[] = [];
       for (let turn = 0; turn < turns; turn++) {
         messages.push({ role: "user", content: saying(i, turn) });
         const { response } = await generateText({ model, messages, seed: seedOf(i, turn) });
         messages.push(...response.messages);
       }
-      assert.equal(model.session.calls.length, turns);
-      model.session.calls.forEach(({ messages: said }, turn) => {
+      assert.equal(held.session.calls.length, turns);
+      held.session.calls.forEach(({ messages: said }, turn) => {
         assert.equal(said.at(-1)!.content, saying(i, turn));
       });
     }),
@@ -183,7 +214,7 @@ async function throughSdk({ engine, tokenizer, sessions, turns }: Work): Promise
 
 /** Seconds that the engine needs for the same prompts; `keep` is told how many answers are equal. */
 async function directly(
-  { engine, tokenizer, turns }: Work,
+  { engine, tokenizer, turns, masks }: Work,
   conversations: readonly Turns[],
   keep: (same: number) => void,
 ): Promise<number> {
@@ -193,7 +224,15 @@ async function directly(
   for (let turn = 0; turn < turns; turn++) {
     const requests = conversations.map((conversation, i): SampleRequest => {
       const { prompt_token_ids: prompt } = conversation[turn]!;
-      return { prompt, maxTokens: MAX_TOKENS, stop, continued: true, seed: seedOf(i, turn) };
+      const held = masks ? { constraint } : {};
+      return {
+        prompt,
+        maxTokens: MAX_TOKENS,
+        stop,
+        continued: true,
+        seed: seedOf(i, turn),
+        ...held,
+      };
     });
     for (const [i, [sample]] of (await engine.sample(requests)).entries())
       answers[i]!.push(sample!.tokens);
@@ -207,11 +246,17 @@ async function directly(
 }
 
 /** Whether the model gives every answer of these conversations the recorded log-probabilities. */
-async function checkLogprobs(engine: Engine, conversations: readonly Turns[]): Promise<void> {
+async function checkLogprobs(
+  { engine, masks }: Work,
+  conversations: readonly Turns[],
+): Promise<void> {
   const scored = await engine.forward(
     conversations.map((turns) => {
       const { prompt_token_ids: prompt, token_ids: tokens } = turns.at(-1)!;
-      return { ids: [...prompt, ...tokens] };
+      const constraints = turns.map(({ prompt_token_ids: { length: start }, token_ids: ids }) => {
+        return { start, end: start + ids.length, constraint };
+      });
+      return { ids: [...prompt, ...tokens], ...(masks && { constraints }) };
     }),
   );
   for (const [i, turns] of conversations.entries())
@@ -228,6 +273,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
       sessions: { type: "string", default: "128" },
       turns: { type: "string", default: "10" },
       repetitions: { type: "string", default: "5" },
+      masks: { type: "boolean", default: false },
     },
   });
   const [sessions, turns] = [Number(values.sessions), Number(values.turns)];
@@ -241,11 +287,12 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
     model: { preset: "tiny", vocabularySize, maxContext: MAX_CONTEXT },
     threads: THREADS,
   });
+  engine.useVocabulary?.(() => vocabularyOf(tokenizer));
   await engine.save(folder, { optimizer: false });
   await tokenizer.save(folder);
   const server = await startServer(folder);
   try {
-    const work = { engine, tokenizer, sessions, turns };
+    const work = { engine, tokenizer, sessions, turns, masks: values.masks };
     const conversations: Turns[] = [];
     const processor: Record<"served" | "direct" | "sdk", number[]> = {
       served: [],
@@ -280,7 +327,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
       },
       Number(values.repetitions),
     );
-    await checkLogprobs(engine, conversations);
+    await checkLogprobs(work, conversations);
     const tokens = conversations.flat().reduce((sum, turn) => sum + turn.token_ids.length, 0);
     const digits = (x: number, count = 2) => Number(x.toFixed(count));
     // The first round warms up.

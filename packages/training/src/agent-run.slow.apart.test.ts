@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Agent } from "@pawl/agents/agent.js";
+import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { generateText, Output, stepCountIs, tool } from "ai";
@@ -112,6 +113,23 @@ describe("a run of an agent", () => {
     await expect(interrupted).rejects.toThrow();
     await trainAgent({ ...agent, settings, folder: part, resume: true });
     expect(numbersOf(part)).toEqual(lines);
+  });
+
+  it("keeps no checkpoint for what it did on the split that is reported", async () => {
+    const successes = async (splits: readonly string[]) => {
+      const run = await trainAgent({
+        ...agent,
+        tasks: { ...agent.tasks, valid: [{ prompt: "look" }] },
+        reward: ({ task }) => Number(task.prompt === "go on"),
+        settings: { ...settings, updates: 1, evaluation: { every: 1, tasks: 1, splits } },
+        folder: join(folder, splits.join("-")),
+      });
+      return latestCheckpoint(run)!.state.success;
+    };
+    // Every task of `test` is solved, and none of `valid`.
+    expect(await successes(["test"])).toBeUndefined();
+    expect(await successes(["valid", "test"])).toBe(0);
+    expect(await successes(["test", "valid"])).toBe(1);
   });
 
   it("learns what is rewarded", async () => {

@@ -15,7 +15,13 @@ import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../cli/testing.js";
 import type { EpisodeJson } from "./episode-json.js";
-import { brokenEpisode, recordEpisodes, recordExpert, spokenEpisode } from "./testing.js";
+import {
+  agentEpisode,
+  brokenEpisode,
+  recordEpisodes,
+  recordExpert,
+  spokenEpisode,
+} from "./testing.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at what they expect.
 type Anything = any;
@@ -24,6 +30,7 @@ const folder = mkdtempSync(join(tmpdir(), "pawl-exports-"));
 const at = (name: string): string => join(folder, name);
 beforeAll(async () => {
   recordEpisodes(at("spoken"), [spokenEpisode, brokenEpisode]);
+  recordEpisodes(at("agent"), [agentEpisode]);
   await recordExpert(at("house"), "household", 2);
   await recordExpert(at("desk"), "desk", 2);
 });
@@ -97,8 +104,23 @@ describe("jsonl", () => {
   });
 });
 
+it("an agent's task, what it returned and why it was rewarded are exported", async () => {
+  const [row] = linesOf(await written("agent", "jsonl", ".jsonl")) as EpisodeJson[];
+  expect(row).toMatchObject({
+    ...{ given: '{"ask":"key","where":["door"]}', result: '{"key":false}', why: "half of it" },
+    ...{ return: 0.5, steps: [{ calls: agentEpisode.steps[0]!.calls, seconds: 1.5 }] },
+  });
+  const log = readFileSync(await written("agent", "inspect", ".eval")).toString("latin1");
+  const name = /samples\/[^.]+\.json/.exec(log)![0];
+  const sample = JSON.parse(
+    spawnSync("unzip", ["-p", at(`out-${outputs}.eval`), name], { encoding: "utf8" }).stdout,
+  ) as Anything;
+  expect(sample.metadata).toMatchObject({ given: agentEpisode.given, result: { key: false } });
+  expect(sample.scores.return).toMatchObject({ value: 0.5, explanation: "half of it" });
+});
+
 it("parquet has the same rows", async () => {
-  for (const run of ["spoken", "desk", "house"]) {
+  for (const run of ["spoken", "agent", "desk", "house"]) {
     const rows = linesOf(await written(run, "jsonl", ".jsonl")) as EpisodeJson[];
     const file = await asyncBufferFromFile(await written(run, "parquet", ".parquet"));
     const read = await parquetReadObjects({ file });

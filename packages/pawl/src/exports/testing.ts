@@ -113,6 +113,18 @@ export const brokenEpisode: Episode = {
   ...{ attempt: 2, steps: [], return: 0, success: false, stop: "broken", error: "no server" },
 };
 
+/** What an agent did: a call of a tool, and an answer that is worth half a point. */
+export const agentEpisode: Episode = {
+  ...spokenEpisode,
+  ...{ attempt: 3, return: 0.5, success: false },
+  steps: spokenEpisode.steps.slice(0, 1).map((one) => ({
+    ...one,
+    calls: [{ tool: "open", arguments: '{"what":"door"}', result: "It is open." }],
+    seconds: 1.5,
+  })),
+  ...{ given: { ask: "key", where: ["door"] }, result: { key: false }, why: "half of it" },
+};
+
 /** Records given episodes. */
 export function recordEpisodes(folder: string, episodes: readonly Episode[]): void {
   const run = createRun(

@@ -300,6 +300,33 @@ describe("an episode", () => {
     expect(await refused(`text?run=run&id=${rows[0]!.id}&step=0&field=prompt`)).toMatch(/^404/);
   });
 
+  it("of an agent has its task, its calls, what it returned and why it was rewarded", async () => {
+    const call = { tool: "find", arguments: '{"item":"cup"}', result: long };
+    const run = startRun(join(root, "agent"));
+    run.recordEpisodes([
+      playedEpisode(0, 0, {
+        ...{ given: { item: "cup" }, result: { sold: true }, why: HOSTILE },
+        step: { calls: [call], seconds: 2 },
+      }),
+    ]);
+    run.finish("done");
+    const { rows } = await api<EpisodePage>("episodes?run=agent&sort=best");
+    const id = rows[0]!.id;
+    const episode = await api<EpisodeView>(`episode?run=agent&id=${id}`);
+    expect(episode.given!.text).toBe('{"item":"cup"}');
+    expect(episode.result!.text).toBe('{"sold":true}');
+    expect(episode.why!.text).toBe(HOSTILE);
+    const [{ calls, seconds }] = episode.steps as [EpisodeView["steps"][number]];
+    expect([calls[0]!.tool, calls[0]!.arguments.text, seconds]).toEqual([
+      ...["find", '{"item":"cup"}', 2],
+    ]);
+    expect(calls[0]!.result!.length).toBe(1_000_000);
+    expect(calls[0]!.result!.text).toMatch(/^x{500,4000}$/);
+    expect(await api(`text?run=agent&id=${id}&step=-1&field=why&from=0`)).toMatchObject({
+      text: HOSTILE,
+    });
+  });
+
   it("stands beside its group, with neighbours", async () => {
     const { rows } = await api<EpisodePage>("episodes?run=run&sort=oldest");
     const episode = await api<EpisodeView>(`episode?run=run&id=${rows[0]!.id}`);
