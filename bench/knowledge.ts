@@ -4,7 +4,8 @@
  *
  *   npm run bench -- knowledge                      prints the page's tables, from bench/knowledge.json
  *   npm run bench -- knowledge --write              writes them into the page
- *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--jobs 2] [--out runs/knowledge]
+ *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--arms plain,echo,tried] [--jobs 2]
+ *                                    [--out runs/knowledge]
  *                                                   makes what is missing there, one thread each
  *   npm run bench -- knowledge --read FOLDER        reads what was made into bench/knowledge.json
  *
@@ -22,7 +23,7 @@ import {
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { variants } from "@pawl/studies/arms.js";
+import { changesOfArm, variants } from "@pawl/studies/arms.js";
 import { runChild } from "@pawl/studies/child.js";
 import { resultsPart, type Study, type WayResult } from "./shared/knowledge-tables.js";
 
@@ -31,8 +32,13 @@ const DATA = "bench/knowledge.json";
 const MARKS = ["<!-- npm run bench -- knowledge --write -->", "<!-- end -->"] as const;
 const program = join("dist", "lib", "main.js");
 
-const ARMS = ["plain", "echo"] as const;
-type Arm = (typeof ARMS)[number];
+/** What is added to RL: the plan's agents, and those that come after them. */
+const ARMS = {
+  plain: variants.plain!.changes,
+  echo: variants.echo!.changes,
+  tried: changesOfArm("grpo+echo+counterfactual=4"),
+} as const;
+type Arm = keyof typeof ARMS;
 const THREADS = ["--engine.threads", "1"];
 const CANDIDATES = ["--candidates", "8", "--choose"];
 
@@ -91,7 +97,7 @@ function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[]
     makes: agent,
     make: (partial) =>
       pawl(
-        ...["train", "--quick", ...flagsOf(variants[arm]!.changes), ...THREADS, "--seed", seed],
+        ...["train", "--quick", ...flagsOf(ARMS[arm]), ...THREADS, "--seed", seed],
         ...["--evaluation.every", "0", "--gradients.every", "0", "--quiet", "--out", partial],
         ...dose.train,
       ),
@@ -196,6 +202,7 @@ export async function main(args: readonly string[] = []): Promise<object> {
       write: { type: "boolean", default: false },
       read: { type: "string" },
       seeds: { type: "string", default: "0,1,2,3,4,5,6,7,8,9" },
+      arms: { type: "string", default: Object.keys(ARMS).join(",") },
       jobs: { type: "string", default: "2" },
       out: { type: "string", default: join("runs", "knowledge") },
       rehearse: { type: "boolean", default: false },
@@ -208,9 +215,10 @@ export async function main(args: readonly string[] = []): Promise<object> {
     const date = new Date().toISOString().slice(0, 10);
     writeFileSync(join(out, "machine.json"), `${JSON.stringify({ machine, date })}\n`);
     const dose = values.rehearse ? REHEARSAL : PLAN;
+    const arms = values.arms.split(",") as Arm[];
     const jobs = values.seeds
       .split(",")
-      .flatMap((seed) => ARMS.flatMap((arm) => jobsOf(arm, seed, out, dose)));
+      .flatMap((seed) => arms.flatMap((arm) => jobsOf(arm, seed, out, dose)));
     const failed = await makeAll(jobs, Number(values.jobs));
     if (failed.length > 0) process.exitCode = 1;
     return { jobs: jobs.length, failed };

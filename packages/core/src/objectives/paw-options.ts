@@ -56,6 +56,13 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         .refine(isPattern, "expected a regular expression")
         .optional()
         .describe("predict an observation up to the first match of this regular expression"),
+      counterfactual: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe(
+          "states of every group in which other actions are tried on copies of the world, one that is refused and one that is not, and learnt in place of as many observations (0: none)",
+        ),
       every: z
         .int()
         .min(1)

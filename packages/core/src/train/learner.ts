@@ -5,7 +5,8 @@
  * each stage gets its settings:
  *
  *   score     what the engine, and a separate critic, compute for the actions
- *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11)
+ *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11), and what
+ *             other actions would have brought
  *   measure   how both gradients relate
  *   correct   what a teacher would have done in failed episodes
  *   learn     mini-batches, one optimiser step each
@@ -27,6 +28,7 @@ import {
 } from "../update/transitions.js";
 import { prepareUpdate, type Update } from "../update/update.js";
 import { type Corrections, correct } from "./corrections.js";
+import { counterfactualsOf } from "./counterfactuals.js";
 import type { Critic } from "./critic.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
@@ -88,8 +90,8 @@ export interface Learner {
     groups: readonly Group[],
     advantages: Advantages,
     scored: ScoredActions,
-    index: number,
-  ): Update;
+    place: { readonly index: number; readonly seed: number },
+  ): Promise<Update>;
   /** How both gradients relate, if there are two and it is time to measure; changes no weights. */
   measure(update: Update, index: number): Promise<GradientRelation | undefined>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
@@ -117,16 +119,21 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
   return {
     score: (groups) => scoreActions(engine, groups, wanted, critic, context.reference),
 
-    prepare: (groups, advantages, { results }, index) =>
-      prepareUpdate(groups, advantages, {
-        paw: pawAt(paw, index),
+    async prepare(groups, advantages, { results }, { index, seed }) {
+      const { maxContext: maxTokens } = engine.capabilities;
+      const now = pawAt(paw, index);
+      const setup = { environment, style, tokenizer, maxTokens, seed };
+      return prepareUpdate(groups, advantages, {
+        paw: now,
         tokenizer,
         aggregation,
         maxReturn: environment.maxReturn,
         ownGroups: values,
-        maxTokens: engine.capabilities.maxContext,
+        maxTokens,
         results,
-      }),
+        counterfactuals: await counterfactualsOf(groups, now, setup),
+      });
+    },
 
     measure: (update, index) => measureGradients(engine, update, options, terms, index),
 

@@ -30,6 +30,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "world.lambda": summary.meanLambda,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
+    "world.counterfactuals": summary.counterfactuals || Number.NaN,
     "policy.actionEntropy": summary.meanActionEntropy,
     ...learntMetrics(done.learnt?.metrics),
     ...done.critic,

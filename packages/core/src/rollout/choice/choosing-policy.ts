@@ -213,7 +213,9 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
 
 /** What really follows, where that is known at once; nothing is chosen by it. */
 async function truthOf({ situation, action }: Question): Promise<Candidate["truth"]> {
-  return isRemote(situation.env) ? undefined : triedOut(situation, action);
+  if (isRemote(situation.env)) return undefined;
+  const { observation, valid } = await triedOut(situation, action);
+  return { observation, valid };
 }
 
 function logit(chance: number): number {
