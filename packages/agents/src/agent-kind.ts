@@ -66,6 +66,8 @@ function openAgent(agent: Agent, name: string): AgentEnvironment & SelfPlayed {
   const splits = [...lists.keys()];
   const environment: AgentEnvironment & SelfPlayed = {
     agent,
+    // What a filter leaves out is in no record, so it could not be answered again.
+    repeatable: agent.filter === undefined,
     policy: ({ style, ...model }) =>
       agentPolicy({ environment, ...model, callForm: style.callForm, tokens: style }),
     name,

@@ -16,7 +16,7 @@ import { DEFAULT_LIMITS } from "@pawl/core/envs/limits.js";
 import { disregarding, notOwned, runOwned } from "@pawl/core/processes/escaped-errors.js";
 import { type Episode, type EpisodePlan, reasonOf, type Step } from "@pawl/core/rollout/episode.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
-import { createScheduler } from "@pawl/core/rollout/scheduler.js";
+import { createScheduler, type Sampler } from "@pawl/core/rollout/scheduler.js";
 import type { TokenForm } from "@pawl/core/text/encode.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { CallForm } from "@pawl/core/text/tool.js";
@@ -25,6 +25,7 @@ import type { Agent, AgentReward, AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
+import { repeatAnswers } from "./repeated-answers.js";
 import {
   type Author,
   answerMessage,
@@ -103,6 +104,11 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const watch = startStopwatch(limits);
       let unanswered: { readonly error: unknown } | undefined;
       const { author } = options;
+      const sampler: Sampler = {
+        sample: (request, signal, hear) =>
+          watch.pause(() => place.sample(request, either(signal, stop.signal), hear)),
+      };
+      const repeated = plan.fork && repeatAnswers(plan.fork, sampler);
       const session = createSession({
         ...(author !== undefined && {
           author: (request, how) =>
@@ -119,10 +125,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
               }
             }),
         }),
-        sampler: {
-          sample: (request, signal, hear) =>
-            watch.pause(() => place.sample(request, either(signal, stop.signal), hear)),
-        },
+        sampler: repeated ?? sampler,
         tokenizer,
         maxContext: engine.capabilities.maxContext,
         constraints: engine.capabilities.constraints,
@@ -138,8 +141,11 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         const end = await endOf(environment, session, plan, { watch, signal: stop.signal });
         plan.signal?.throwIfAborted();
         if (failure !== undefined) throw failure.error;
-        if (unanswered === undefined) return episodeOf(environment, session, plan, end);
-        const broken = { ...FAILED, stop: "broken", error: reasonOf(unanswered.error) } as const;
+        const odd =
+          end.stop === "broken" ? undefined : repeated?.problemOf(agentSteps(session.calls));
+        const error = unanswered === undefined ? odd : unanswered.error;
+        if (error === undefined) return episodeOf(environment, session, plan, end);
+        const broken = { ...FAILED, stop: "broken", error: reasonOf(error) } as const;
         return episodeOf(environment, session, plan, broken);
       } finally {
         watch.stop();
@@ -252,7 +258,7 @@ function recorded(value: unknown): unknown {
 function episodeOf(
   { agent, given }: AgentEnvironment,
   { calls, lost }: RecordedSession,
-  { task, group, attempt, seed, policy }: EpisodePlan,
+  { task, group, attempt, seed, policy, fork }: EpisodePlan,
   end: End,
 ): Episode {
   const left = agent.filter === undefined ? [] : calls.filter((call) => !isTurn(agent, call));
@@ -260,6 +266,7 @@ function episodeOf(
   const untrained = { ...lost, ...(filtered > 0 && { filtered }) };
   const whole = {
     ...{ task, group, attempt, seed, policy, goal: goalOf(calls), firstObservation: "" },
+    ...(fork && { branch: { from: fork.episode.attempt, step: fork.step } }),
     given: recorded(given(task)),
     ...(Object.keys(untrained).length > 0 && { untrained }),
   };

@@ -75,8 +75,19 @@ const numbersOf = (run: string): readonly MetricsLine[] =>
     );
 
 describe("a run of an agent", () => {
-  it("is trained, replayed, repeated and resumed with the same numbers", async () => {
-    const once = await trainAgent({ ...agent, settings, folder: join(folder, "once") });
+  const trees = { advantage: { name: "tree" }, rollout: { branch: { points: 1, width: 2 } } };
+
+  it.each<[string, object]>([
+    ["", {}],
+    [" with branches", trees],
+  ])("is trained, replayed, repeated and resumed with the same numbers%s", async (how, more) => {
+    await checkRun(how, { ...settings, ...more });
+  });
+
+  async function checkRun(how: string, settings: Readonly<Record<string, unknown>>): Promise<void> {
+    const once = await trainAgent({ ...agent, settings, folder: join(folder, `once${how}`) });
+    const branches = [...openRun(once, () => undefined).episodes()].filter(({ branch }) => branch);
+    expect(branches.length > 0).toBe(how !== "");
     const lines = numbersOf(once);
     expect(lines.map(({ update }) => update)).toEqual([-1, 0, 1]);
     expect(lines[0]).toHaveProperty(["eval.test.success"]);
@@ -101,7 +112,7 @@ describe("a run of an agent", () => {
       expect(update.compared.length).toBeGreaterThan(20);
     }
 
-    const part = join(folder, "part");
+    const part = join(folder, `part${how}`);
     const stop = new AbortController();
     const interrupted = trainAgent({
       ...agent,
@@ -113,7 +124,7 @@ describe("a run of an agent", () => {
     await expect(interrupted).rejects.toThrow();
     await trainAgent({ ...agent, settings, folder: part, resume: true });
     expect(numbersOf(part)).toEqual(lines);
-  });
+  }
 
   it("keeps no checkpoint for what it did on the split that is reported", async () => {
     const successes = async (splits: readonly string[]) => {

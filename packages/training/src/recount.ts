@@ -112,8 +112,9 @@ function ofBranches(
   let shared = 0;
   const states: boolean[] = [];
   for (const { episodes } of groups)
-    for (const { attempt, stop, steps, return: earned } of episodes.slice(0, trunks)) {
-      if (stop === "broken") continue;
+    for (const { attempt, stop, steps, untrained, return: earned } of episodes.slice(0, trunks)) {
+      if (stop === "broken" || untrained !== undefined) continue;
+      if (steps.some(({ time }) => time !== undefined)) continue;
       const told = steps.map(({ valid, sequence }, step) => ({
         step,
         valid,

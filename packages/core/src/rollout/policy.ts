@@ -88,6 +88,8 @@ export interface ActingModel {
 
 /** An environment that brings its own policy, such as an agent's program that asks the model itself. */
 export interface SelfPlayed extends Environment {
+  /** Whether an episode can go on from a state of another, by answering again as then. */
+  readonly repeatable?: boolean;
   /** The model as a policy here. */
   policy(model: ActingModel): Policy;
 }

@@ -108,9 +108,9 @@ export function createTally(): Tally {
 
 /** The tokens of an agent's episode, with why they cannot be learnt from, if so. */
 function sampledTokens(episode: Episode): readonly (readonly [string | undefined, number])[] {
-  const { given, stop, steps, untrained = {} } = episode;
+  const { given, stop, untrained = {} } = episode;
   if (given === undefined) return [];
-  const spans = steps.flatMap(({ sequence }) => sequence?.spans ?? []);
+  const spans = ownSteps(episode).flatMap(({ sequence }) => sequence?.spans ?? []);
   const written = spans.reduce(
     (sum, { kind, start, end }) => sum + (kind === "action" ? end - start : 0),
     0,

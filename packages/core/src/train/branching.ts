@@ -11,7 +11,8 @@
  * there anyway. Where an episode has too few states, or broke, its continuations begin with the task.
  *
  * A world in this process is copied; one that answers later repeats the steps, and breaks the
- * continuation if it answers otherwise.
+ * continuation if it answers otherwise. An agent's program is run again, and answered as before;
+ * where its calls are no single conversation, it is not left.
  */
 import { z } from "zod";
 import type { AdvantageOptions } from "../advantages/advantages.js";
@@ -94,10 +95,12 @@ export function checkBranching(
     throw new ConfigError(
       `${setting}: groups that are carried over are not complete: let stragglers break, ${off}`,
     );
-  if (bringsPolicy(environment))
+  if (bringsPolicy(environment)) {
+    if (environment.repeatable === true) return;
     throw new ConfigError(
-      `${setting}: episodes of ${environment.name} are played by a program, which begins at the start: ${off.slice(3)}`,
+      `${setting}: episodes of ${environment.name} are played by a program whose calls are not all recorded, so that it could be answered again: leave out its filter, ${off}`,
     );
+  }
   const world = environment.create();
   if (isRemote(world) && world.clone === undefined)
     throw new ConfigError(
@@ -107,10 +110,11 @@ export function checkBranching(
 
 /** The steps before which an episode is left, in the order of time. */
 export function branchingSteps(
-  { steps, stop, task }: Pick<Episode, "steps" | "stop" | "task">,
+  { steps, stop, task, untrained }: Pick<Episode, "steps" | "stop" | "task" | "untrained">,
   { points, choose }: Pick<BranchOptions, "points" | "choose">,
 ): readonly number[] {
-  if (stop === "broken") return [];
+  const isOne = untrained === undefined && steps.every(({ time }) => time === undefined);
+  if (stop === "broken" || !isOne) return [];
   const entropyOf = ({ sequence }: Step): number => {
     const logprobs = sequence && drawnLogprobs(sequence);
     if (logprobs !== undefined) return sampledEntropy(logprobs);
