@@ -7,6 +7,8 @@ interface Broken {
   readonly does: string;
   readonly script: (wrong: boolean) => string;
   readonly answer: (numbers: readonly number[]) => string | number;
+  /** What the mistake answers, where that may happen to be right. */
+  readonly mistaken?: (numbers: readonly number[]) => string | number;
   /** The edit that mends it. */
   readonly edit: string;
 }
@@ -15,10 +17,13 @@ const loop = (start: string, body: string, end: string): string =>
   textOf([start, "while read -r n; do", `  ${body}`, "done", end]);
 
 /** A task to mend a script until its check passes; the hidden test asks for other numbers, too. */
-function mended({ does, script: write, answer, edit }: Broken): Family {
+function mended({ does, script: write, answer, mistaken, edit }: Broken): Family {
   return (random, difficulty): Made => {
     const { word, number } = supplies(random, difficulty);
-    const numbers = (count: number) => Array.from({ length: count }, () => number(3, 99));
+    const numbers = (count: number): readonly number[] => {
+      const drawn = Array.from({ length: count }, () => number(3, 99));
+      return mistaken?.(drawn) === answer(drawn) ? numbers(count) : drawn;
+    };
     const file = `${word()}.sh`;
     const run = (some: readonly number[]) => `printf '${some.join("\\n")}\\n' | bash ${file}`;
     const shown = numbers(2 + difficulty);
@@ -87,6 +92,7 @@ export const script: SplitFamilies = {
           "echo $count",
         ),
       answer: (numbers) => numbers.filter((n) => n % 2 === 0).length,
+      mistaken: (numbers) => numbers.filter((n) => n % 3 === 0).length,
       edit: "s/% 3/% 2/",
     }),
   },

@@ -17,6 +17,10 @@ import {
 /** What is known of a file without reading it. */
 export type Stat = Readonly<Omit<Inode, "owner">> & { readonly number: number };
 
+/** A path from the root. */
+export const absolute = (folder: string, path: string): string =>
+  path.startsWith("/") ? path : `${folder}/${path}`;
+
 const statOf = (fs: FileSystem, number: number): Stat => ({ ...fs.inodes.get(number)!, number });
 
 /** What is there; what is not, is an error. */
@@ -26,7 +30,8 @@ export const statFile = (fs: FileSystem, path: string, follow = true): Stat =>
 /** What is there, if anything. */
 export function lookUp(fs: FileSystem, path: string, follow = true): Stat | undefined {
   try {
-    return statFile(fs, path, follow);
+    const number = path === "" ? undefined : walk(fs, path, follow).number;
+    return number === undefined ? undefined : statOf(fs, number);
   } catch (error) {
     if (error instanceof FileError) return undefined;
     throw error;

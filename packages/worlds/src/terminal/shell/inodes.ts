@@ -122,10 +122,6 @@ export function own(fs: FileSystem, number: number): Inode {
   return copy;
 }
 
-/** A path from the root. */
-export const absolute = (folder: string, path: string): string =>
-  path.startsWith("/") ? path : `${folder}/${path}`;
-
 /** Where a path leads. */
 export interface Place {
   /** The folder that has the name, or would have it. */
