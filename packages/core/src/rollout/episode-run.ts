@@ -121,7 +121,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       total += reward;
       invalid = valid ? 0 : invalid + 1;
     }
-    observation = steps.at(-1)!.observation;
+    observation = steps.at(-1)?.observation ?? observation;
   };
 
   try {

@@ -7,7 +7,9 @@ import { DEFAULT_LIMITS as LIMITS } from "../envs/limits.js";
 import { openEnvironment } from "../envs/open.js";
 import { createRandom, mixSeed } from "../random.js";
 import { type Episode, ownSteps } from "../rollout/episode.js";
-import { promptOptions, promptStyle } from "../text/prompt.js";
+import { startEpisode } from "../rollout/episode-run.js";
+import { type PromptStyle, promptOptions, promptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { transitionsOf } from "../update/transitions.js";
 import { createActor } from "./actor.js";
@@ -15,13 +17,20 @@ import { branchingSteps, checkBranching } from "./branching.js";
 
 const rooms = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
 
+const tokenizers = new Map<string, Tokenizer>();
+async function tokenizerOf(style: string, draft: PromptStyle): Promise<Tokenizer> {
+  const known = tokenizers.get(style);
+  if (known !== undefined) return known;
+  const built = buildTokenizer(await worldTexts(rooms, draft), { chat: style === "chat" });
+  tokenizers.set(style, built);
+  return built;
+}
+
 /** An actor whose model says what the seed of a decision says. */
 async function acting(environment: Environment, changes: object = {}, prompt: object = {}) {
   const described = promptOptions().parse({ style: "compact", history: "all", ...prompt });
   const draft = promptStyle(environment.prompt, described);
-  const tokenizer = buildTokenizer(await worldTexts(rooms, draft), {
-    chat: described.style === "chat",
-  });
+  const tokenizer = await tokenizerOf(described.style, draft);
   const style = promptStyle(environment.prompt, described, tokenizer);
   const words = ["look", "inventory", "go to shelf 1", "go to sink 1", "dance"];
   const asked: number[][] = [];
@@ -121,6 +130,19 @@ it("repeats the steps in worlds that answer later, with the same episodes", asyn
   const here = await acting(rooms);
   const there = await acting(remote((world, action) => world.step(action)));
   expect(JSON.stringify(there.groups) === JSON.stringify(here.groups)).toBe(true);
+});
+
+it("goes back to the start of an episode too", async () => {
+  const { groups, config } = await acting(rooms);
+  const [episode] = groups[0]!.episodes;
+  const style = promptStyle(rooms.prompt, { style: "compact" });
+  const run = await startEpisode({
+    ...{ environment: rooms, style, task: episode!.task, group: 0, attempt: 9, seed: 1 },
+    ...{ fork: { episode: episode!, step: 0 }, stepLimit: config.stepLimit! },
+    ...{ invalidActionLimit: 9, policy: "test" },
+  });
+  expect(run.situation()).toMatchObject({ index: 0, observation: episode!.firstObservation });
+  await run.close();
 });
 
 it("breaks the branch whose world takes too long, and no other", async () => {
