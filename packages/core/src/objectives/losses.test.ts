@@ -11,6 +11,7 @@ import { derivative } from "./expression-derivative.js";
 import { evaluate, evaluateObjective } from "./expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "./expression-interpret.js";
 import { gspo } from "./gspo.js";
+import { offPolicy } from "./importance.js";
 import { meanMetrics } from "./inputs.js";
 import { clip, entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
 import { type WorldOptions, worldObjective } from "./world-losses.js";
@@ -104,7 +105,7 @@ describe("policyObjective", () => {
 
   it("weights a separate sampler's tokens by the truncated probability ratio, in loss and slope", () => {
     const token = clip.token({ clipLow: 0.2, clipHigh: 0.3, dualClip: 3 });
-    const corrected = policyObjective(token, { importanceCap: 2 });
+    const corrected = policyObjective(offPolicy(token, { importanceCap: 2 }));
     fc.assert(
       fc.property(anyLogprob, anyLogprob, anyLogprob, anyAdvantage, (l, old, sampler, a) => {
         const inputs = {

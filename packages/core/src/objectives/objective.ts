@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { addPart, schemaOfParts } from "../added-parts.js";
 import { type Objective, sumObjectives } from "./expression.js";
+import { offPolicy } from "./importance.js";
 import { checkLoss } from "./loss-plugin.js";
 import { type PawSettings, pawOptions } from "./paw-options.js";
 import { entropyObjective, klObjective, policyObjective, valueObjective } from "./policy.js";
@@ -83,8 +84,9 @@ export function updateObjective(
   const options = objectiveOptions().parse(settings);
   const paw = pawOptions().parse(pawSettings);
   const { loss } = paw;
+  const token = policyTokenLoss(options);
   return sumObjectives(
-    policyObjective(policyTokenLoss(options), sampler ? options : undefined),
+    policyObjective(sampler ? offPolicy(token, options) : token),
     ...(options.kl > 0 ? [klObjective(options.kl)] : []),
     ...(options.entropy > 0 ? [entropyObjective(options.entropy)] : []),
     ...(critic ? [valueObjective(options)] : []),

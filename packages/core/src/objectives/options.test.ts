@@ -25,6 +25,7 @@ describe("settings of objectives", () => {
     });
     expect(pawOptions().parse({})).toEqual({
       loss: "cmae",
+      counterfactual: 0,
       rho: 0.2,
       mask: "below",
       alpha: 0.75,

@@ -7,13 +7,6 @@
  *   loss  = max(−A·ratio, −A·clamp(ratio, 1 − low, 1 + high)), and for A < 0 no more than −A·dual
  *
  * d loss / d log p = −A·ratio if nothing is clipped, else 0.
- *
- * If a separate sampler sampled the actions, its probabilities are not quite those of the policy
- * that learns. Each token's loss is then multiplied by the truncated importance weight (Yao et al.
- * 2025, "Your efficient RL framework secretly brings you off-policy RL training"; truncated:
- * Ionides 2008):
- *
- *   weight = min(exp(old log p − sampler's log p), cap)
  */
 import { z } from "zod";
 import {
@@ -40,7 +33,6 @@ import {
   oldValue,
   policyWeight,
   referenceLogprob,
-  samplerLogprob,
   targetReturn,
   weighted,
 } from "./inputs.js";
@@ -105,12 +97,6 @@ export const clipSettings = {
     .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
 };
 
-/** How far to trust a separate sampler's tokens. */
-export interface ImportanceOptions {
-  /** Upper bound of a token's weight. */
-  readonly importanceCap: number;
-}
-
 /** Beyond this a ratio is clipped anyway; the bound only prevents overflow. */
 export const boundedRatio = (logRatio: Expr): Expr => exp(clamp(logRatio, -20, 20));
 
@@ -144,10 +130,9 @@ export const clip: OwnPolicyLoss<typeof clipSettings> = {
   token: clippedLoss,
 };
 
-/** A policy loss over action tokens; with `importance`, over a separate sampler's. */
-export function policyObjective(token: TokenLoss, importance?: ImportanceOptions): Objective {
-  const correction = importance && correct(token.loss, importance.importanceCap);
-  const loss = weighted(policyWeight, correction?.loss ?? token.loss);
+/** A policy loss over action tokens. */
+export function policyObjective(token: TokenLoss): Objective {
+  const loss = weighted(policyWeight, token.loss);
   const own = Object.entries(token.metrics);
   return {
     loss,
@@ -158,23 +143,6 @@ export function policyObjective(token: TokenLoss, importance?: ImportanceOptions
       ...Object.fromEntries(own.map(([name, x]) => [name, counted(policyWeight, x)])),
       // Mean of old − new log-probability: how far the policy has moved in this update.
       "policy.moved": counted(policyWeight, neg(clamp(sub(logprob, oldLogprob), -20, 20))),
-      ...correction?.metrics,
-    },
-  };
-}
-
-/**
- * The loss of a separate sampler's tokens, each weighted by how much likelier the policy was to
- * sample it.
- */
-function correct(loss: Expr, cap: number): Objective {
-  const ratio = boundedRatio(sub(oldLogprob, samplerLogprob));
-  const weight = min(ratio, cap);
-  return {
-    loss: mul(weight, loss),
-    metrics: {
-      "policy.importance": counted(policyWeight, weight),
-      "policy.truncated": counted(policyWeight, less(cap, ratio)),
     },
   };
 }

@@ -25,8 +25,11 @@ def responses(case):
         yield np.array(r["new"]), np.array(r["old"]), r["advantage"]
 def weights(case):
     tokens = sum(len(r["new"]) for r in case["responses"])
-    for new, _, _ in responses(case):
-        yield 1 / tokens if case["mean"] == "token-mean" else 1 / (len(case["responses"]) * len(new))
+    for r in case["responses"]:
+        mean = {"token-mean": 1 / tokens, "response-mean": 1 / (len(case["responses"]) * len(r["new"])),
+                "group-mean": 1 / case["episodes"]}[case["mean"]]
+        behaviour = np.exp(np.array(r["old"]) - np.array(r["drawn"]))
+        yield mean * (np.minimum(behaviour, case["cap"]) if case["offPolicy"] else 1)
 def one(case, new, old, a):
     name, r = case["loss"], np.exp(new - old)
     if name == "clip":
@@ -44,7 +47,7 @@ def one(case, new, old, a):
 out = []
 for case in json.load(sys.stdin):
     pairs = [(w * l, w * g) for w, (n, o, a) in zip(weights(case), responses(case)) for l, g in [one(case, n, o, a)]]
-    out.append({"loss": float(sum(l.sum() for l, _ in pairs)), "slopes": np.concatenate([g for _, g in pairs]).tolist()})
+    out.append({"loss": float(sum(np.sum(l) for l, _ in pairs)), "slopes": np.concatenate([g for _, g in pairs]).tolist()})
 print(json.dumps(out))
 `;
 
@@ -54,46 +57,72 @@ const logprob = () => -0.05 - 2 * random.next();
 const responses = LENGTHS.flat().map((length) => {
   const old = Array.from({ length }, logprob);
   const advantage = Math.round(20 * (random.next() - 0.5)) / 10;
-  return { old, new: old.map((l) => l + 0.8 * (random.next() - 0.5)), advantage };
+  const near = () => old.map((l) => Math.min(l + 0.8 * (random.next() - 0.5), -1e-3));
+  // What another sampler thought of its tokens: some weights are below 1, some above the cap.
+  const drawn = old.map((l) => l - 1.5 * (random.next() - 0.3));
+  return { old, new: near(), drawn, advantage };
 });
-const settings = (loss: string, mean: string): ObjectiveSettings =>
-  ({ loss, aggregation: mean, kl: 0, entropy: 0 }) as ObjectiveSettings;
 
-const cases = policyLossNames().flatMap((loss) =>
-  ["token-mean", "response-mean"].map((mean) => ({ loss, mean })),
-);
+interface Case {
+  readonly loss: string;
+  readonly mean: "token-mean" | "response-mean" | "group-mean";
+  readonly offPolicy: boolean;
+  readonly high: number;
+}
+
+const MEANS = ["token-mean", "response-mean", "group-mean"] as const;
+const [LOW, HIGH, CAP] = [0.2, 0.2, 1.3];
+const cases: readonly Case[] = [
+  ...policyLossNames().flatMap((loss) =>
+    MEANS.flatMap((mean) =>
+      [false, true].map((offPolicy) => ({ loss, mean, offPolicy, high: HIGH })),
+    ),
+  ),
+  // DAPO: clip-higher, and the mean over tokens (DAPO eq. 8).
+  { loss: "clip", mean: "token-mean", offPolicy: false, high: 0.28 },
+];
+
+const settings = ({ loss, mean, high }: Omit<Case, "offPolicy">): ObjectiveSettings =>
+  ({
+    ...{ loss, aggregation: mean, kl: 0, entropy: 0, clipHigh: high, importanceCap: CAP },
+  }) as ObjectiveSettings;
 
 /** The update of one group with these responses. */
-function updateOf(mean: string) {
-  const steps = responses.map(({ old }) => ({ action: old }));
+function updateOf({ mean, offPolicy }: Pick<Case, "mean" | "offPolicy">) {
+  const steps = responses.map(({ old, drawn }) => ({ action: offPolicy ? drawn : old }));
   const episodes = LENGTHS.map(({ length }) => ({ steps: steps.splice(0, length) }));
   const at = responses.map(({ advantage }) => advantage);
   const advantages = [LENGTHS.map(({ length }) => at.splice(0, length))];
-  const aggregation = mean as "token-mean" | "response-mean";
+  // A prompt of two tokens comes before each action.
+  const oldLogprobs = responses.map(({ old }) => Float32Array.from([0, 0, ...old]));
   return prepareUpdate(
     groupsOf([episodes]),
     { advantages },
     {
-      ...{ paw: { loss: "off" }, aggregation, maxReturn: 1 },
+      ...{ paw: { loss: "off" }, aggregation: mean, maxReturn: 1 },
+      ...(offPolicy && { results: { oldLogprobs } }),
     },
   );
 }
 
 /** What NumPy makes of the cases. */
 function computed(): readonly { readonly loss: number; readonly slopes: readonly number[] }[] {
-  const given = cases.map(({ loss, mean }) => {
-    const [low, high] = loss === "gspo" ? [3e-4, 4e-4] : [0.2, 0.2];
-    return { loss, mean, low, high, responses };
+  const given = cases.map((one) => {
+    const ranges = one.loss === "gspo" ? { low: 3e-4, high: 4e-4 } : { low: LOW };
+    return { ...one, ...ranges, cap: CAP, episodes: LENGTHS.length, responses };
   });
   const input = JSON.stringify(given);
   return JSON.parse(execFileSync(python, ["-c", NUMPY], { encoding: "utf8", input }));
 }
 
 describe.runIf(hasNumpy)("policy losses, where PAWL_PYTHON or python3 has NumPy", () => {
-  it.each(cases.map((one, i) => ({ ...one, i })))("$loss over $mean", async ({ loss, mean, i }) => {
-    const expected = computed()[i]!;
-    const objective = updateObjective(settings(loss, mean), { loss: "off" });
-    const update = updateOf(mean);
+  let all: ReturnType<typeof computed> | undefined;
+  const named = cases.map((one, i) => ({ ...one, i }));
+  it.each(named)("$loss to 1 + $high, $mean, off-policy: $offPolicy", async ({ i, ...one }) => {
+    all ??= computed();
+    const expected = all[i]!;
+    const objective = updateObjective(settings(one), { loss: "off" }, { sampler: one.offPolicy });
+    const update = updateOf(one);
     // The engine is asked for the probabilities that the weights have by now.
     const moved = { forward: async (asked: readonly TrainSequence[]) => asked.map(now) };
     const ready = await withResponseRatios(
@@ -131,8 +160,9 @@ function now({ ids, inputs }: TrainSequence): { readonly logprobs: Float32Array 
 it("a response's ratio is that of the embedded engine's probabilities, after its weights moved", async () => {
   const model = { preset: "tiny", vocabularySize: 512, maxContext: 64 } as const;
   const engine = await createEmbeddedEngine({ model, threads: 1 });
-  const objective = updateObjective(settings("gspo", "response-mean"), { loss: "off" });
-  const update = updateOf("response-mean");
+  const gspo = { loss: "gspo", mean: "response-mean", high: HIGH } as const;
+  const objective = updateObjective(settings(gspo), { loss: "off" });
+  const update = updateOf({ mean: "response-mean", offPolicy: false });
   const batches = minibatches(update, { minibatch: 3, aggregation: "response-mean", seed: 1 });
   expect(batches.length).toBe(2);
   const [first, second] = batches;
