@@ -79,7 +79,6 @@ export interface ChoosingSettings {
   readonly choose?: ChooseConfig | undefined;
   readonly checkpoint?: string | undefined;
   readonly temperature: number;
-  readonly split: string;
 }
 
 /** The values of β that are tried; with 0, votes decide. */
@@ -87,9 +86,13 @@ const BETAS = [0, 0.25, 0.5, 1, 2] as const;
 /** With exact knowledge, a refusal outweighs any number of votes. */
 const EXACT = 2;
 
-/** Refuses what cannot be chosen from, before anything is played. */
-export function refuseChoosing(settings: ChoosingSettings, environment: Environment): void {
-  const { candidates, choose = { name: "vote" }, temperature, split } = settings;
+/** Refuses what cannot be chosen from, before anything is played; `played` are the splits of its tasks. */
+export function refuseChoosing(
+  settings: ChoosingSettings,
+  environment: Environment,
+  played: readonly string[],
+): void {
+  const { candidates, choose = { name: "vote" }, temperature } = settings;
   if (candidates === 1) return;
   if (bringsPolicy(environment))
     throw new ConfigError(
@@ -103,7 +106,9 @@ export function refuseChoosing(settings: ChoosingSettings, environment: Environm
     throw new ConfigError(
       `choose: exact tries candidates on copies of the world, and worlds of ${environment.name} cannot be copied: use vote, self or model`,
     );
-  if ((choose.name === "self" || choose.name === "model") && splitOf(choose, environment) === split)
+  if (choose.name !== "self" && choose.name !== "model") return;
+  const split = splitOf(choose, environment);
+  if (played.includes(split))
     throw new ConfigError(
       `choose.split: β would be chosen on ${split}, which is reported: give another one of ${environment.splits.join(", ")}`,
     );

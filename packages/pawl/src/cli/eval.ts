@@ -177,7 +177,7 @@ export const evaluate = defineCommand({
     const { env, split, tasks, shuffle, trials } = settings;
     refuseIgnoredPlaying(settings, how);
     const environment = openEnvironment({ ...env, name: String(env.name) });
-    refuseChoosing(settings, environment);
+    refuseChoosing(settings, environment, [split]);
     const { length } = evaluationTasks(environment, split, { tasks, shuffle });
     return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
   },
@@ -206,7 +206,7 @@ export const evaluate = defineCommand({
       checkAgentPrompt(settings.prompt);
     }
     refuseIgnoredPlaying(settings, { given, placeOf });
-    refuseChoosing(settings, environment);
+    refuseChoosing(settings, environment, [split]);
     const tasks = evaluationTasks(environment, split, settings);
     const env = { ...settings.env, name: environment.name };
     const list = taskListOf(env, split, tasks, {

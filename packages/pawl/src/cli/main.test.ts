@@ -53,7 +53,7 @@ describe("wrong usage", () => {
       ["bench", "observations", "runs/a", "--at", "5", "--seeds", "0,1"],
       "--seeds: has no effect with FOLDERs",
     ],
-    [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
+    [["env"], "pawl env needs one of: list, info, new, make, export, prompt, check, replay"],
     [["env", "chek"], 'prompt, check, replay, got "chek". Did you mean "check"?'],
     [["train", "--wandb"], 'unknown option --wandb. Did you mean "--track"?'],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
@@ -307,6 +307,7 @@ describe("completion", () => {
     expect(await candidates(commands, ["ro"])).toEqual(["rollout"]);
     expect(await candidates(commands, ["env", ""])).toEqual([
       "check",
+      "export",
       "info",
       "list",
       "make",
