@@ -8,9 +8,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { some } from "@pawl/core/dose-testing.js";
+import {
+  answered,
+  request,
+  vocabulary,
+} from "@pawl/core/engine/conformance-constraints-testing.js";
 import { roadChecks } from "@pawl/core/engine/conformance-testing.js";
 import { clipped, close, toy } from "@pawl/core/engine/conformance-tools-testing.js";
-import type { Engine, Sample } from "@pawl/core/engine/engine.js";
+import type { Engine, Sample, TrainSequence } from "@pawl/core/engine/engine.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
 import { readPointer } from "@pawl/engine-remote/remote/checkpoints.js";
 import { testModel, writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
@@ -43,14 +48,15 @@ async function serve(nproc: number): Promise<TorchServer> {
   return startTorchServer(python, options, { ...process.env, PAWL_API_KEY: "" }, () => undefined);
 }
 
-const sequences = toy.map(({ ids }, i) => ({
+const inputs = ({ length }: ArrayLike<number>, i: number) => ({
+  old: Array.from({ length }, (_, j) => -3.4 - (j % 4) * 0.2),
+  advantage: Array.from({ length }, (_, j) => ((i - 4) * 0.5 + j * 0.01) / 100),
+  limit: Array.from({ length }, () => 0.009),
+});
+const sequences: readonly TrainSequence[] = toy.map(({ ids }, i) => ({
   ids,
-  targets: Array.from({ length: ids.length }, (_, j) => (j % 5 === 0 ? 0 : 1)),
-  inputs: {
-    old: Array.from({ length: ids.length }, (_, j) => -3.4 - (j % 4) * 0.2),
-    advantage: Array.from({ length: ids.length }, (_, j) => ((i - 4) * 0.5 + j * 0.01) / 100),
-    limit: Array.from({ length: ids.length }, () => 0.009),
-  },
+  targets: Array.from(ids, (_, j) => (j % 5 === 0 ? 0 : 1)),
+  inputs: inputs(ids, i),
 }));
 const adam = { learningRate: 1e-3, weightDecay: 0.1, gradClipNorm: 1, eps: 1e-6 };
 
@@ -58,7 +64,7 @@ const adam = { learningRate: 1e-3, weightDecay: 0.1, gradClipNorm: 1, eps: 1e-6 
  * Largest differences between two engines with the same weights: scores, gradient norms, later
  * weights.
  */
-async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Promise<string>) {
+async function compare(a: Engine, b: Engine, sequences: readonly TrainSequence[]) {
   const scores = await Promise.all(
     [a, b].map((each) => each.forward(sequences, { entropies: true })),
   );
@@ -73,7 +79,7 @@ async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Prom
       );
     });
   });
-  const [mine, theirs] = [await gradientOf(a, weightsOf), await gradientOf(b, weightsOf)];
+  const [mine, theirs] = [await gradientOf(a, sequences), await gradientOf(b, sequences)];
   let apart = 0;
   let length = 0;
   for (const [name, gradient] of mine)
@@ -90,7 +96,7 @@ async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Prom
     }
   }
   const saved = await Promise.all(
-    [a, b].map(async (each) => openCheckpoint(await weightsOf(each))),
+    [a, b].map(async (each) => openCheckpoint(await savedWeights(each))),
   );
   let weights = 0;
   let moved = 0;
@@ -108,11 +114,11 @@ async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Prom
  * The gradient, number by number, derived from one optimiser step: without momentum and with ε = 1,
  * Adam moves a weight by g / (|g| + 1).
  */
-async function gradientOf(engine: Engine, weightsOf: (engine: Engine) => Promise<string>) {
+async function gradientOf(engine: Engine, sequences: readonly TrainSequence[]) {
   await engine.forwardBackward(sequences, clipped);
   const plain = { learningRate: 1, beta1: 0, beta2: 0, eps: 1, weightDecay: 0 };
   await engine.optimStep(plain);
-  const [before, after] = [model, await weightsOf(engine)].map(openCheckpoint);
+  const [before, after] = [model, await savedWeights(engine)].map(openCheckpoint);
   const gradients = new Map<string, Float64Array>();
   for (const { name } of (await before!).tensors) {
     const [x, y] = [await (await before!).read(name), await (await after!).read(name)];
@@ -145,11 +151,14 @@ for (const nproc of some([1, 2], 2))
       afterAll(() => server?.stop());
       const connect = () => connectRemoteEngine({ url: server!.url, environment: {} });
 
-      it("computes what the embedded engine computes", async () => {
-        const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
-        const differences = await compare(here, there, savedWeights);
-        await here.dispose();
-        await there.dispose();
+      /** The same numbers, before and while they learn the same sequences. */
+      async function expectAlike(
+        here: Engine,
+        there: Engine,
+        what: string,
+        sequences: readonly TrainSequence[],
+      ) {
+        const differences = await compare(here, there, sequences);
         expect(differences.logprobs).toBeLessThan(1e-4);
         expect(differences.entropies).toBeLessThan(1e-4);
         expect(differences.gradient).toBeLessThan(1e-3);
@@ -157,7 +166,36 @@ for (const nproc of some([1, 2], 2))
         // Five optimiser steps of Adam move a weight by up to five learning rates, so the
         // comparison is meaningful.
         expect(differences.moved).toBeGreaterThan(3e-3);
-        console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
+        console.info(`${what}, ${nproc} process(es): ${JSON.stringify(differences)}`);
+      }
+
+      it("computes what the embedded engine computes", async () => {
+        const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
+        await expectAlike(here, there, "against PyTorch", sequences);
+        await here.dispose();
+        await there.dispose();
+      });
+
+      it("answers, scores and learns under masks as the embedded engine does", async () => {
+        const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
+        const tokens = vocabulary(here.capabilities.vocabularySize);
+        for (const engine of [here, there]) engine.useVocabulary!(() => tokens);
+        const greedy = { ...request, temperature: 0 };
+        const [[mine], [theirs]] = [await here.sample([greedy]), await there.sample([greedy])];
+        expect(theirs![0]!.tokens).toEqual(mine![0]!.tokens);
+        close(theirs![0]!.logprobs, mine![0]!.logprobs, 1e-4);
+        const [drawn] = await there.sample([{ ...request, count: 8 }]);
+        const masked = drawn!.map(({ tokens: answer }, i) => {
+          const one = answered(answer);
+          return { ...one, inputs: inputs(one.ids, i) };
+        });
+        const scored = await here.forward(masked);
+        drawn!.forEach(({ logprobs }, i) => {
+          close(scored[i]!.logprobs.subarray(request.prompt.length), logprobs, 1e-4);
+        });
+        await expectAlike(here, there, "against PyTorch under masks", masked);
+        await here.dispose();
+        await there.dispose();
       });
 
       it("takes weights in several files", async () => {

@@ -20,7 +20,7 @@ const WORDS = ['{"a":', "}", '"', "[", "]", ",", "true", "tr", "ue", "null", ...
 const END = WORDS.length;
 
 /** An answer of a few tokens, some of which can be written in two ways. */
-const constraint: Constraint = {
+export const constraint: Constraint = {
   json: {
     type: "object",
     properties: { a: { enum: [true, null, 12, "ab"] } },
@@ -28,7 +28,8 @@ const constraint: Constraint = {
   },
 };
 
-const vocabulary = (size: number) =>
+/** These tokens, of a model with so many. */
+export const vocabulary = (size: number) =>
   vocabularyOf({
     vocabularySize: size,
     specialIds: new Set<number>(),
@@ -56,10 +57,11 @@ const withConstraints = (
 };
 
 const prompt = [1, 2, 3, 4];
-const request = { prompt, maxTokens: 16, stop: [[END]], seed: 5, constraint };
+/** Asks for an answer that is held to it. */
+export const request = { prompt, maxTokens: 16, stop: [[END]], seed: 5, constraint };
 
 /** An answer behind the prompt, with what it was held to. */
-const answered = (tokens: readonly number[], temperature = 1) => {
+export const answered = (tokens: readonly number[], temperature = 1) => {
   const ids = [...prompt, ...tokens];
   return {
     ids,
