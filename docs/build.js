@@ -27,6 +27,8 @@ if (!existsSync(mark) || readFileSync(mark, "utf8") !== lock) {
 run("npm", ["run", "--silent", "build"], dirname(docs));
 run("node", ["reference.js", "--check"], docs);
 run("npm", ["run", "--silent", "build"], docs);
+run("npx", ["tsc", "-p", "docs/browser"], dirname(docs));
+run("node", ["browser/build.js", join(docs, ".vitepress", "dist", "try")], docs);
 writeLlmsTxt();
 
 /** `llms.txt` beside the site: the list of documents for language models (llmstxt.org). */

@@ -243,6 +243,9 @@ function Step(props: {
 }): JSX.Element {
   const { number, step, colouring, expected, more } = props;
   const [group, setGroup] = useState<GroupView>();
+  // A choice among one is none.
+  const considered = step.candidates.length > 1 ? step.candidates : [];
+  const foreseen = considered.find((one) => one.chosen)?.predicted?.text;
   return (
     <li id={`step-${number}`} class={props.chosen ? "chosen" : ""}>
       <Exchange
@@ -250,7 +253,8 @@ function Step(props: {
         tokens={step.tokens}
         colouring={colouring}
         scale={props.scale}
-        expected={expected}
+        expected={expected ?? (foreseen === undefined ? undefined : { observation: foreseen })}
+        considered={considered.length > 0 && <Candidates of={considered} />}
         more={more}
         name={
           <a
@@ -264,7 +268,6 @@ function Step(props: {
           </a>
         }
       />
-      {step.candidates.length > 0 && <Candidates of={step.candidates} />}
       <div class="extras">
         {step.seconds !== null && (
           <span class="quiet small">

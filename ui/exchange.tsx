@@ -15,6 +15,8 @@ export function Exchange(props: {
   readonly colouring?: Colouring;
   readonly scale?: number;
   readonly expected?: Expected | undefined;
+  /** What else it could have done. */
+  readonly considered?: ComponentChildren;
   /** Loads more of a field that was cut. */
   readonly more?: (field: string) => (from: number) => Promise<CutText>;
 }): JSX.Element {
@@ -53,6 +55,7 @@ export function Exchange(props: {
             />
           </div>
         )}
+        {props.considered}
       </div>
       <div class="said world">
         <h3>

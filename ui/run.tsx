@@ -10,7 +10,7 @@ import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
 import { State } from "./runs.js";
 import { AXES, type Axis, firstOf, lastOf } from "./series.js";
-import { ask, listen } from "./server.js";
+import { ask, isInPage, listen } from "./server.js";
 import { Settings } from "./settings.js";
 import { EvaluationTable, TimeTable } from "./tables.js";
 import { Copyable, visible } from "./text.js";
@@ -55,19 +55,21 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
       <Summary row={now} table={table} settings={settings} />
       {table !== undefined && <SuccessChart groups={groups} axis={axis} />}
       <Facts row={now} table={table} alarms={alarms.length} />
-      <section>
-        <h2>Commands</h2>
-        <dl class="commands">
-          {commands.map(({ what, command }) => (
-            <>
-              <dt>{what}</dt>
-              <dd>
-                <Copyable text={command} label={what} />
-              </dd>
-            </>
-          ))}
-        </dl>
-      </section>
+      {!isInPage && (
+        <section>
+          <h2>Commands</h2>
+          <dl class="commands">
+            {commands.map(({ what, command }) => (
+              <>
+                <dt>{what}</dt>
+                <dd>
+                  <Copyable text={command} label={what} />
+                </dd>
+              </>
+            ))}
+          </dl>
+        </section>
+      )}
       <section>
         <h2>Curves</h2>
         {table === undefined ? (

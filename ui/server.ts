@@ -1,5 +1,11 @@
 /** The server of this page, or the data inside it if it is a report. */
 
+/** Whether everything happens in this page: then there is no terminal beside it (docs/browser). */
+export const isInPage: boolean = false;
+
+/** Saves a run's folder as an archive; a server's is on this machine already. */
+export const download: ((run: string) => Promise<void>) | undefined = undefined;
+
 /** Asks the server; its errors say what to do. */
 export async function ask<T>(
   path: string,

@@ -16,7 +16,7 @@ import { count, duration, shortPercent } from "./format.js";
 import { Problem } from "./load.js";
 import { link } from "./route.js";
 import { useLiveRun } from "./run.js";
-import { ask, listen } from "./server.js";
+import { ask, download, listen } from "./server.js";
 import { Text, visible } from "./text.js";
 
 /** An action, what the agent expected of it, and what came. */
@@ -198,20 +198,27 @@ function Training(props: {
   useEffect(() => {
     if (row !== undefined && !isRunning) setAsked(false);
   }, [isRunning]);
-  const train = (): void => {
-    setAsked(true);
+  const train = (body: { readonly pause?: boolean }): void => {
+    if (!body.pause) setAsked(true);
     setProblem(undefined);
-    ask("play/train", {}, {}).catch((error: Error) => {
+    ask("play/train", {}, body).catch((error: Error) => {
       setAsked(false);
       setProblem(error.message);
     });
   };
+  const isAtWork = asked || isRunning;
   return (
     <section>
       <p>
-        <button type="button" class="primary" onClick={train} disabled={asked || isRunning}>
-          {asked || isRunning ? "Training…" : row === undefined ? "Train it" : "Train it further"}
-        </button>{" "}
+        {isAtWork ? (
+          <button type="button" onClick={() => train({ pause: true })} disabled={!isRunning}>
+            {isRunning ? "Pause training" : "Training…"}
+          </button>
+        ) : (
+          <button type="button" class="primary" onClick={() => train({})}>
+            {row === undefined ? "Train it" : "Train it further"}
+          </button>
+        )}{" "}
         <span class="quiet small" role="status">
           {progressOf(row, asked)}
         </span>
@@ -222,6 +229,15 @@ function Training(props: {
           <SuccessChart groups={groups} />
           <p class="hint">
             <a href={link(["run", trial.trained])}>All curves of this run</a>
+            {download !== undefined && !isAtWork && (
+              <>
+                {" · "}
+                <button type="button" class="plain" onClick={() => void download?.(trial.trained)}>
+                  Download it
+                </button>{" "}
+                for <code>pawl replay</code>
+              </>
+            )}
           </p>
         </>
       )}

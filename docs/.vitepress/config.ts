@@ -25,6 +25,8 @@ export default defineConfig({
       page("How-to", "/settings"),
       page("Reference", "/reference/commands"),
       page("Explanation", "/architecture"),
+      // Not one of the site's pages: docs/browser.
+      { ...page("Try it here", "/try/index.html"), target: "_self" },
     ],
     sidebar: [
       {

@@ -44,23 +44,31 @@ export const tryOut = defineCommand({
       throw new ConfigError(
         `${start} is no run: expected the copy that an earlier pawl try made there; name another folder, or remove it`,
       );
-    let training: Promise<void> | undefined;
-    const train = (): void => {
-      training ??= runChild(trainingArgs(start, trained), { program: builtFile("main"), signal })
-        .then(
-          () => undefined,
-          (error: Error) => void (signal.aborted || warn(io, error.message)),
-        )
-        .finally(() => {
-          training = undefined;
-        });
+    let running: Promise<void> | undefined;
+    let pause = new AbortController();
+    const training = {
+      start() {
+        if (running !== undefined) return;
+        pause = new AbortController();
+        const stop = AbortSignal.any([signal, pause.signal]);
+        const child = { program: builtFile("main"), signal: stop };
+        running = runChild(trainingArgs(start, trained), child)
+          .then(
+            () => undefined,
+            (error: Error) => void (stop.aborted || warn(io, error.message)),
+          )
+          .finally(() => {
+            running = undefined;
+          });
+      },
+      pause: () => pause.abort(),
     };
-    const play = createPlay({ root: folder, defaultWorld: DEFAULT_WORLD, train });
+    const play = createPlay({ root: folder, defaultWorld: DEFAULT_WORLD, training });
     await servePages(
       { folder, play, trial: TRIAL, host: "127.0.0.1", port: config.port, io, signal },
       (address) => print(io, `${address}#/try shows an agent at work; Ctrl-C stops it`),
     );
-    await training;
+    await running;
     return exitCodes.done;
   },
 });

@@ -357,7 +357,7 @@ function viewStep(
     reward: step.reward,
     ...(typeof advantage === "number" && { advantage }),
     ...(sequence?.temperature !== undefined && { temperature: sequence.temperature }),
-    tokens: sequence === undefined ? [] : tokensOf(sequence, tokenizer),
+    tokens: sequence === undefined || tokenizer === undefined ? [] : tokensOf(sequence, tokenizer),
     calls: (step.calls ?? []).map(({ tool, arguments: values, result }) => ({
       tool,
       arguments: cutText(values, 1000),
@@ -382,7 +382,7 @@ function viewStep(
 /** The tokens after the prompt, with the log-probabilities that were recorded. */
 export function tokensOf(
   { ids, spans, logprobs }: NonNullable<Step["sequence"]>,
-  tokenizer: Tokenizer | undefined,
+  tokenizer: Tokenizer,
 ): readonly TokenView[] {
   const first = spans.findLastIndex(({ kind }) => kind === "prompt") + 1;
   let action = 0;
@@ -391,8 +391,7 @@ export function tokensOf(
     .flatMap(({ kind, start, end }) =>
       ids.slice(start, end).map((id): TokenView => {
         const logprob = kind === "action" ? logprobs?.[action++] : undefined;
-        const text = tokenizer?.decode([id]) ?? `#${id}`;
-        return { text, kind, ...(logprob !== undefined && { logprob }) };
+        return { text: tokenizer.decode([id]), kind, ...(logprob !== undefined && { logprob }) };
       }),
     )
     .slice(0, MOST_TOKENS);

@@ -42,8 +42,14 @@ export interface PlayOptions {
   readonly defaultWorld: string;
   /** Games and models that nobody uses for this long are closed. */
   readonly idleMs?: number;
-  /** Starts or continues the training that `pawl try` offers; the page chooses nothing of it. */
-  readonly train?: () => void;
+  /** The training that `pawl try` offers; the page chooses nothing of it. */
+  readonly training?: Training;
+}
+
+/** A training that a page can start, continue and pause. */
+interface Training {
+  start(): void;
+  pause(): void;
 }
 
 /** Answers requests below `play/`. */
@@ -87,7 +93,7 @@ const bodies = {
   hint: z.strictObject({ id: z.string() }),
   think: z.strictObject({ id: z.string(), agent: run }),
   surprise: z.strictObject({ id: z.string(), agent: run }),
-  train: z.strictObject({}),
+  train: z.strictObject({ pause: z.boolean().optional() }),
   expect: z.strictObject({ run, id: z.string().max(100), step: z.int().min(0) }),
   advantages: z.strictObject({ run, id: z.string().max(100) }),
 } as const;
@@ -105,7 +111,7 @@ export function createPlay({
   env,
   defaultWorld,
   idleMs = IDLE_MS,
-  train,
+  training,
 }: PlayOptions): Play {
   /** By their ids, in the order of their last use. */
   const games = new Map<string, Game>();
@@ -241,10 +247,11 @@ export function createPlay({
         surpriseOf(model, session.environment, last),
       );
     },
-    async train() {
-      if (train === undefined)
+    async train({ pause }) {
+      if (training === undefined)
         throw new HttpError(422, "this page does not train: use pawl train, or pawl try");
-      train();
+      if (pause) training.pause();
+      else training.start();
       return {};
     },
     async expect({ run: of, id, step }, indexOf) {

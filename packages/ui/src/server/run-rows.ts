@@ -318,7 +318,7 @@ function rowOf(
 
 function keyOf(kind: string, settings: ReadonlyMap<string, string>): string {
   const sorted = [...settings].sort(([a], [b]) => (a < b ? -1 : 1));
-  return createHash("sha1")
+  return createHash("sha256")
     .update(JSON.stringify([kind, sorted]))
     .digest("hex")
     .slice(0, 12);

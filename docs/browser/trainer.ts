@@ -1,0 +1,69 @@
+/** The worker that trains: the same run as `pawl try` starts, with its files in memory. */
+import "./node/globals.js";
+import { household } from "@pawl/core/envs/household/household.js";
+import { registerEnv } from "@pawl/core/envs/registry.js";
+import { hasManifest, readManifest } from "@pawl/core/runs/manifest.js";
+import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
+import { trainConfigOf } from "@pawl/training/recorded-config.js";
+import { trainRun } from "@pawl/training/run.js";
+import { quick } from "../../recipes/quick.js";
+import type { FromTrainer, ToTrainer } from "./messages.js";
+import { applyChanges, type Change, changesBelow } from "./node/files.js";
+import { TRIAL, UPDATES } from "./trial.js";
+
+registerEnv(household);
+
+/** How often the page's files follow. */
+const FOLLOW_MS = 500;
+
+const say = (message: FromTrainer): void => self.postMessage(message);
+const changes = changesBelow(`/runs/${TRIAL.trained}`);
+let stop: AbortController | undefined;
+
+self.onmessage = ({ data }: { data: ToTrainer }) => {
+  if (data.what === "pause") stop?.abort();
+  else if (stop === undefined) void train(data.files);
+};
+
+async function train(files: readonly Change[]): Promise<void> {
+  applyChanges(files);
+  changes();
+  stop = new AbortController();
+  const follow = (): void => {
+    const changed = changes();
+    if (changed.length > 0) say({ what: "files", files: changed });
+  };
+  const following = setInterval(follow, FOLLOW_MS);
+  try {
+    const folder = `/runs/${TRIAL.trained}`;
+    const isResumed = hasManifest(folder);
+    await trainRun(isResumed ? furtherConfig(folder) : firstConfig(), {
+      folder,
+      resume: isResumed,
+      signal: stop.signal,
+      given: () => false,
+      onProblem: (problem) => console.warn(problem),
+    });
+  } catch (error) {
+    if (!stop.signal.aborted) say({ what: "problem", message: (error as Error).message });
+  }
+  clearInterval(following);
+  follow();
+  stop = undefined;
+  say({ what: "ended" });
+}
+
+const firstConfig = (): TrainConfig =>
+  trainConfig(household).parse({
+    ...quick,
+    model: { ...quick.model, start: `/runs/${TRIAL.start}` },
+    warmStart: { ...quick.warmStart, episodes: 0 },
+    updates: UPDATES,
+    seed: 3,
+  }) as TrainConfig;
+
+function furtherConfig(folder: string): TrainConfig {
+  const config = trainConfigOf(folder);
+  const more = readManifest(folder).status === "done" ? UPDATES : 0;
+  return { ...config, updates: config.updates + more };
+}

@@ -1,0 +1,4 @@
+/** The runs of the page: those of `pawl try`. */
+export const TRIAL = { start: "start", trained: "trained" } as const;
+/** Updates of each further training. */
+export const UPDATES = 36;
