@@ -26,6 +26,7 @@ import { quick } from "../../../../recipes/quick.js";
 import { scienceworld } from "../../../../recipes/scienceworld.js";
 import { search } from "../../../../recipes/search.js";
 import { tauRetail } from "../../../../recipes/tau-retail.js";
+import { terminal } from "../../../../recipes/terminal.js";
 import { textworld } from "../../../../recipes/textworld.js";
 import { officialWebshop, webshop } from "../../../../recipes/webshop.js";
 import { engineOfRun } from "./checkpoint-policy.js";
@@ -44,6 +45,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   desk: { path: "recipes/desk.ts", content: desk },
   tau: { path: "recipes/tau-retail.ts", content: tauRetail },
   textworld: { path: "recipes/textworld.ts", content: textworld },
+  terminal: { path: "recipes/terminal.ts", content: terminal },
 };
 
 /**

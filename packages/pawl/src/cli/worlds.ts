@@ -37,6 +37,10 @@ registerEnvs([
     load: async () => (await import("@pawl/worlds/toolbench/toolbench.js")).toolbench,
   },
   {
+    name: "terminal",
+    load: async () => (await import("@pawl/worlds/terminal/terminal.js")).terminal,
+  },
+  {
     name: "simulator",
     load: async () => (await import("@pawl/worldmodel/simulator-kind.js")).simulator,
   },

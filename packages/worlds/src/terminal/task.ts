@@ -19,6 +19,14 @@ export interface TerminalTask {
   readonly test: string;
   /** Commands that solve it, one per step. */
   readonly solution: readonly string[];
+  /** Modes by path, of files that are not like others. */
+  readonly modes?: Readonly<Record<string, number>>;
+  /** Command lines that make the machine ready, in order; what they export stays. */
+  readonly prepare?: readonly string[];
+  /** Files beside the test, by their paths there. */
+  readonly testFiles?: Texts;
+  /** What the test is told in variables. */
+  readonly testVariables?: Readonly<Record<string, string>>;
 }
 
 /** Where a test writes its reward, in Harbor and here. */

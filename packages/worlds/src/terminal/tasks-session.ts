@@ -2,6 +2,7 @@
 import { EnvError } from "@pawl/core/envs/env.js";
 import { rewardOf } from "./container.js";
 import * as files from "./shell/file-system.js";
+import { FileError, type FileSystem } from "./shell/inodes.js";
 import {
   bytesOfText,
   cloneSession,
@@ -9,18 +10,33 @@ import {
   runCommand,
   type Session,
 } from "./shell/session.js";
-import { REWARD_FILE, type TerminalTask } from "./task.js";
+import { quoted, REWARD_FILE, type TerminalTask, type Texts } from "./task.js";
 
 /** A machine with the files of a task. */
 export function startTask(task: TerminalTask, seed: number): Session {
-  const session = createSession(seed);
+  const { files: texts, folder, modes = {}, prepare = [] } = task;
+  let session = createSession(seed);
   const { fs } = session.machine;
-  files.makeFolders(fs, task.folder);
-  for (const [path, text] of Object.entries(task.files)) {
+  files.makeFolders(fs, folder);
+  put(fs, texts);
+  for (const [path, mode] of Object.entries(modes)) files.changeMode(fs, path, mode);
+  for (const command of prepare) {
+    const done = runCommand(session, command, LIMITS, true);
+    const { code, output, stopped } = done.result;
+    if (code !== 0)
+      throw new EnvError(
+        `terminal: task ${task.id}: ${JSON.stringify(command.slice(0, 80))} failed while its machine was made ready: ${stopped ?? output.trim().slice(-300)}`,
+      );
+    session = done.session;
+  }
+  return { ...session, folder };
+}
+
+function put(fs: FileSystem, texts: Texts): void {
+  for (const [path, text] of Object.entries(texts)) {
     files.makeFolders(fs, path.slice(0, path.lastIndexOf("/")));
     files.writeFile(fs, path, bytesOfText(text));
   }
-  return { ...session, folder: task.folder };
 }
 
 /** What a hidden test says. */
@@ -41,17 +57,27 @@ export function scoreTask(task: TerminalTask, session: Session): Verdict {
   runCommand(copy, `rm -rf ${FOLDER} /logs/verifier; mkdir -p ${FOLDER} /logs/verifier`);
   const failed = { success: false, reward: 0 };
   try {
-    files.writeFile(fs, `${FOLDER}/test.sh`, bytesOfText(task.test));
-  } catch {
+    const beside = Object.entries(task.testFiles ?? {}).map(
+      ([path, text]) => [`${FOLDER}/${path}`, text] as const,
+    );
+    put(fs, { ...Object.fromEntries(beside), [`${FOLDER}/test.sh`]: task.test });
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
     // The disk is full, or something lies where the test should.
     return failed;
   }
-  const { result } = runCommand(copy, `cd ${task.folder}; bash ${FOLDER}/test.sh`, LIMITS);
+  const told = Object.entries(task.testVariables ?? {});
+  const variables = told.map(([name, value]) => `${name}=${quoted(value)} `).join("");
+  const { result } = runCommand(
+    copy,
+    `cd ${quoted(task.folder)}; ${variables}bash ${FOLDER}/test.sh`,
+    LIMITS,
+  );
   if (result.stopped !== undefined) return failed;
   const read = (path: string): string => files.lookUp(fs, path)?.content ?? "";
   try {
     const reward = Math.min(1, Math.max(0, rewardOf(read(JSON_FILE), read(REWARD_FILE), task.id)));
-    return { success: reward === 1 && result.code === 0, reward };
+    return { success: reward === 1, reward };
   } catch (error) {
     if (error instanceof EnvError) return failed;
     throw error;
