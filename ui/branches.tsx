@@ -1,21 +1,25 @@
-/** The states at which the episodes of a tree part, with what each continuation came to. */
+/** Where an episode begins: after a teacher's steps, or where it parts from others of its tree. */
 import type { TreeView } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { Outcome } from "./episodes.js";
 import { shortNumber } from "./format.js";
 import { link } from "./route.js";
 
-/** Nothing where no episode branches off another. */
+/** Nothing where an episode begins with its task and none branches off another. */
 export function Branches(props: {
   readonly tree: TreeView;
   readonly run: string;
   readonly id: string;
 }): JSX.Element | null {
-  const { states, shared } = props.tree;
-  if (states.length === 0) return null;
+  const { states, shared, hint } = props.tree;
+  const taught = hint > 0 && (
+    <p class="hint">A teacher took the first {hint} steps; they are not learnt.</p>
+  );
+  if (states.length === 0) return taught || null;
   return (
     <section>
       <h2>Branches</h2>
+      {taught}
       {shared > 0 && (
         <p class="hint">
           The first {shared} steps are those of attempt {states[0]!.rows[0]?.attempt}: played and

@@ -13,6 +13,7 @@ import { checkCorrections } from "@pawl/core/train/corrections.js";
 import { checkCounterfactuals } from "@pawl/core/train/counterfactuals.js";
 import { checkCurriculum } from "@pawl/core/train/curriculum.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
+import { checkHints } from "@pawl/core/train/hints.js";
 import { checkScoring } from "@pawl/core/train/reference-scores.js";
 import { checkStaleness } from "@pawl/core/train/staleness.js";
 import { isPreset } from "@pawl/engine-cpu/init.js";
@@ -104,6 +105,7 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkStaleness(config);
   checkScoring(config);
   checkCurriculum(config);
+  checkHints(config, environment);
   checkBranching(config, environment);
   checkWarmStart(config);
   checkStopOn(config, {

@@ -20,6 +20,7 @@ const numbersOf = (folder: string) =>
     .map((line) => Object.entries(line).filter(([name]) => isComparable(name)));
 
 const branching = { groupSize: 3, stepLimit: 5, advantage: { name: "tree" } };
+const hints = { rate: 0.5, hints: "expert" };
 const chat = { prompt: { style: "chat" }, model: { start: "tiny", maxContext: 320 } };
 
 it.each<[string, Readonly<Record<string, unknown>>]>([
@@ -27,6 +28,15 @@ it.each<[string, Readonly<Record<string, unknown>>]>([
   ["redraw", { curriculum: { redraw: 3 } }],
   ["both", { curriculum: { rate: 0.5, redraw: 3 } }],
   ["both, an update ahead", { curriculum: { rate: 0.5, redraw: 3 }, overlap: 1 }],
+  ["hints", { curriculum: hints, stepLimit: 12 }],
+  [
+    "hints for branches, an update ahead",
+    {
+      ...{ ...branching, curriculum: { ...hints, redraw: 1 }, stepLimit: 12, overlap: 1 },
+      ...{ groupSize: 4, rollout: { branch: { points: 1 } } },
+    },
+  ],
+  ["hints of a critic's run", { curriculum: hints, stepLimit: 12, advantage: { name: "ppo" } }],
   ["branches", { ...branching, rollout: { branch: { points: 1, width: 3 } } }],
   ["branches of conversations", { ...branching, ...chat, rollout: { branch: { points: 2 } } }],
   [
@@ -65,4 +75,7 @@ it.each<[string, Readonly<Record<string, unknown>>]>([
   const branches = records[0]!.filter(({ branch }) => branch !== undefined);
   expect(branches.length > 0).toBe(config.rollout.branch.points > 0);
   expect(compared.includes("branch.shared")).toBe(branches.length > 0);
+  const isHinted = config.curriculum.hints !== undefined;
+  expect(records[0]!.some(({ hint }) => hint)).toBe(isHinted);
+  expect(compared.includes("curriculum.hintSteps")).toBe(isHinted);
 });

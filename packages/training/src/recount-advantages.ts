@@ -28,6 +28,43 @@ export function recountAdvantages(
   options: AdvantageOptions,
   values?: TokenNumbers,
 ): Advantages | undefined {
+  const own = groups.map((group) => ({ ...group, episodes: group.episodes.map(afterHint) }));
+  const computed = recountOwn(own, options, values);
+  /** What a teacher did is worth nothing. */
+  const moved = <T>(table: readonly (readonly (readonly T[])[])[], nothing: T) =>
+    table.map((episodes, g) =>
+      episodes.map((steps, e) => {
+        const { hint = 0, stop } = groups[g]!.episodes[e]!;
+        return stop === "broken"
+          ? steps
+          : [...Array.from({ length: hint }, () => nothing), ...steps];
+      }),
+    );
+  if (computed === undefined) return undefined;
+  const { advantages, returns } = computed;
+  return {
+    advantages: moved<number | readonly number[]>(advantages, 0),
+    ...(returns && { returns: moved<readonly number[]>(returns, []) }),
+  };
+}
+
+/** The episode as if it had begun where its hint ended. */
+function afterHint({ hint = 0, ...episode }: Episode): Episode {
+  if (hint === 0) return episode;
+  const { branch, steps } = episode;
+  return {
+    ...episode,
+    ...(branch && { branch: { from: branch.from, step: branch.step - hint } }),
+    firstObservation: steps[hint - 1]?.observation ?? episode.firstObservation,
+    steps: steps.slice(hint),
+  };
+}
+
+function recountOwn(
+  groups: readonly Group[],
+  options: AdvantageOptions,
+  values?: TokenNumbers,
+): Advantages | undefined {
   if (options.name === "ppo") return values && recountGae(groups, options, values);
   const of = groupAdvantages(options);
   if (of === undefined) return undefined;

@@ -96,9 +96,9 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   };
 }
 
-/** The steps that only this episode took, or took first. */
-const played = ({ steps, branch }: Episode): readonly Step[] =>
-  steps.filter((_, step) => branch === undefined || step >= branch.step);
+/** The steps that only this episode took, or took first, after what a teacher did. */
+const played = ({ steps, branch, hint }: Episode): readonly Step[] =>
+  steps.filter((_, step) => step >= (branch?.step ?? 0) && step >= (hint ?? 0));
 
 /** What branches share with the episodes that they branched off, where the rule says that they do. */
 function ofBranches(
@@ -112,10 +112,11 @@ function ofBranches(
   let shared = 0;
   const states: boolean[] = [];
   for (const { episodes } of groups)
-    for (const { attempt, stop, steps, untrained, return: earned } of episodes.slice(0, trunks)) {
+    for (const trunk of episodes.slice(0, trunks)) {
+      const { attempt, stop, steps, untrained, return: earned, hint = 0 } = trunk;
       if (stop === "broken" || untrained !== undefined) continue;
       if (steps.some(({ time }) => time !== undefined)) continue;
-      const told = steps.map(({ valid, sequence }, step) => ({
+      const told = steps.slice(hint).map(({ valid, sequence }, step) => ({
         step,
         valid,
         h: surprise(sequence!),
@@ -162,6 +163,7 @@ function ofEpisodes(groups: readonly Group[]): MetricsLine {
   return {
     "train.broken": all.length - whole.length,
     ...replacedGroups(all),
+    ...hintedGroups(groups),
     ...(whole.length > 0 && {
       "train.success": successes(whole),
       "train.return": mean(whole.map((episode) => episode.return)),
@@ -187,6 +189,17 @@ function replacedGroups(episodes: readonly Episode[]): MetricsLine {
   return {
     "curriculum.replaced": notes.length,
     "curriculum.tokens": sum(notes.map(({ tokens }) => tokens)),
+  };
+}
+
+/** Where groups began with what a teacher had done. */
+function hintedGroups(groups: readonly Group[]): MetricsLine {
+  const lengths = groups.map(({ episodes }) => Math.max(0, ...episodes.map((e) => e.hint ?? 0)));
+  const hinted = lengths.filter((length) => length > 0);
+  if (hinted.length === 0) return {};
+  return {
+    "curriculum.hinted": hinted.length / groups.length,
+    "curriculum.hintSteps": mean(hinted),
   };
 }
 

@@ -30,7 +30,7 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { explainIo } from "@pawl/core/files/io-error.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
-import type { Group } from "@pawl/core/rollout/episode.js";
+import { type Group, ownSteps } from "@pawl/core/rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import { brokenSeals } from "@pawl/core/runs/checksums.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
@@ -344,7 +344,8 @@ function hasSampledLogprobs(groups: readonly Group[]): boolean {
   return groups.every(({ episodes }) =>
     episodes
       .filter(({ stop }) => stop !== "broken")
-      .every(({ steps }) => steps.every(({ sequence }) => drawnLogprobs(sequence!) !== undefined)),
+      .flatMap(ownSteps)
+      .every(({ sequence }) => drawnLogprobs(sequence!) !== undefined),
   );
 }
 

@@ -79,13 +79,43 @@ export function computeAdvantages(
   values?: TokenNumbers,
 ): Advantages {
   const options = advantageOptions().parse(settings);
-  const whole = groups.map((group) => ({
+  const whole = groups.map(withoutHints).map((group) => ({
     group,
     episodes: group.episodes.map((episode) => scored(episode, options)),
   }));
   const computed = estimatorOf(options).estimate(whole, options, values);
   refuseOdd(whole, computed, options.name);
-  return computed;
+  return withHints(groups, computed);
+}
+
+/** A group as if its episodes had begun where their hints ended: a teacher's steps say nothing. */
+function withoutHints(group: Group): Group {
+  if (group.episodes.every(({ hint = 0 }) => hint === 0)) return group;
+  return {
+    ...group,
+    episodes: group.episodes.map(({ hint = 0, branch, ...episode }) => ({
+      ...episode,
+      ...(branch && { branch: { ...branch, step: branch.step - hint } }),
+      firstObservation: episode.steps[hint - 1]?.observation ?? episode.firstObservation,
+      steps: episode.steps.slice(hint),
+    })),
+  };
+}
+
+/** The same numbers, listed by all steps: those of a hint are 0. */
+function withHints(groups: readonly Group[], { advantages, returns }: Advantages): Advantages {
+  const listed = <T>(table: readonly (readonly (readonly T[])[])[], nothing: T) =>
+    table.map((episodes, g) =>
+      episodes.map((steps, e): readonly T[] => {
+        const { hint = 0, stop } = groups[g]!.episodes[e]!;
+        if (hint === 0 || stop === "broken") return steps;
+        return [...new Array<T>(hint).fill(nothing), ...steps];
+      }),
+    );
+  return {
+    advantages: listed(advantages, 0),
+    ...(returns !== undefined && { returns: listed(returns, []) }),
+  };
 }
 
 /** Rejects advantages that do not fit the episodes or are not numbers. */

@@ -72,7 +72,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       task,
       group: plan.group,
       attempt: plan.attempt,
-      ...(fork && { branch: { from: fork.episode.attempt, step: fork.step } }),
+      ...beginningOf(fork),
       seed: fork?.episode.seed ?? plan.seed,
       policy: plan.policy,
       goal,
@@ -106,7 +106,8 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     for (const [at, { action, response, refused, ...was }] of steps.entries()) {
       if (refused || readResponse(response).problem !== undefined) continue;
       const { observation: now, reward, done } = checkStep(await world!.step(action), limits);
-      if (now !== was.observation || reward !== was.reward || done) throw differs(at + 1, now);
+      if (now !== was.observation || reward !== was.reward || done)
+        throw differs(fork!, at + 1, now);
     }
   };
 
@@ -114,7 +115,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   const branchOff = async ({ episode: left, step: at, world: copied }: Fork): Promise<void> => {
     steps.push(...left.steps.slice(0, at));
     if (copied === undefined) {
-      if (firstObservation !== left.firstObservation) throw differs(0, firstObservation);
+      if (firstObservation !== left.firstObservation) throw differs(fork!, 0, firstObservation);
       await repeatSteps();
     }
     for (const { reward, valid } of steps) {
@@ -223,6 +224,15 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   };
 }
 
+/** What the record says of the steps that were not played for an episode. */
+function beginningOf(fork: Fork | undefined): Pick<Episode, "branch" | "hint"> {
+  if (fork === undefined) return {};
+  const { episode, step } = fork;
+  if (fork.isHint) return { hint: step };
+  const { attempt: from, hint } = episode;
+  return { branch: { from, step }, ...(hint !== undefined && { hint }) };
+}
+
 /** A largest return that is none would make a wrong λ of every group with this task. */
 function checkMaxReturn(most: number | undefined): number | undefined {
   if (most !== undefined && !(most > 0 && Number.isFinite(most)))
@@ -231,9 +241,12 @@ function checkMaxReturn(most: number | undefined): number | undefined {
 }
 
 /** A world that answers otherwise when the same is done again has no states to go back to. */
-function differs(step: number, found: string): EnvError {
+function differs({ isHint }: Fork, step: number, found: string): EnvError {
+  const [setting, fix] = isHint
+    ? ["curriculum.hints", "leave curriculum.hints out"]
+    : ["rollout.branch", "set rollout.branch.points to 0"];
   return new EnvError(
-    `rollout.branch: the world does not repeat itself: after the same ${step} steps it says ${JSON.stringify(reasonOf(found))} now; set rollout.branch.points to 0`,
+    `${setting}: the world does not repeat itself: after the same ${step} steps it says ${JSON.stringify(reasonOf(found))} now; ${fix}`,
   );
 }
 

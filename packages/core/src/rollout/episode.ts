@@ -79,7 +79,9 @@ export interface Episode {
   readonly attempt: number;
   /** Where it branched off another attempt of its group; its steps begin with that one's. */
   readonly branch?: Branch;
-  /** The seed of its world: that of the attempt it branched off, if it did. */
+  /** So many of its first steps a teacher took, as a hint (`train/hints.ts`). */
+  readonly hint?: number;
+  /** The seed of its world: that of the attempt it branched off, or of the hint, if there is one. */
   readonly seed: number;
   readonly policy: string;
   readonly goal: string;
@@ -121,9 +123,15 @@ export interface Branch {
   readonly step: number;
 }
 
-/** The steps that were played for this episode: without those of the one it branched off. */
-export function ownSteps({ steps, branch }: Pick<Episode, "steps" | "branch">): readonly Step[] {
-  return branch === undefined ? steps : steps.slice(branch.step);
+type Beginning = Pick<Episode, "branch" | "hint">;
+
+/** The first step that was played for this episode: what is before is another's, or a teacher's. */
+export const ownFrom = ({ branch, hint = 0 }: Beginning): number => branch?.step ?? hint;
+
+/** The steps that were played for this episode. */
+export function ownSteps(episode: Pick<Episode, "steps"> & Beginning): readonly Step[] {
+  const from = ownFrom(episode);
+  return from === 0 ? episode.steps : episode.steps.slice(from);
 }
 
 /** A group that another has replaced: its task, how its episodes ended, and the tokens they sampled. */
@@ -162,6 +170,8 @@ export interface Fork {
   readonly step: number;
   /** The world in that state, to be copied; without it, the steps before are repeated in a new one. */
   readonly world?: Env | undefined;
+  /** A teacher played that episode: the steps before are a hint. */
+  readonly isHint?: true;
 }
 
 /** Which episode to run, and under which limits. */

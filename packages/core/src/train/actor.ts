@@ -20,6 +20,7 @@ import { playTrees } from "./branching.js";
 import { createCurriculum, earnedTheSame, replacing } from "./curriculum.js";
 import { updateSeed } from "./draws.js";
 import { modelPolicy } from "./evaluate.js";
+import { hintsFor } from "./hints.js";
 import type { RecordedUpdate } from "./recorded-updates.js";
 import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
@@ -138,8 +139,14 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
       ...(stepLimit !== undefined && { stepLimit }),
       ...(invalidActionLimit !== undefined && { invalidActionLimit }),
     };
-    if (branch.points === 0) return rollouts.play(plan);
-    return playTrees((part) => rollouts.play({ ...plan, ...part }), { groupSize, branch });
+    const { hints: teacher } = options.curriculum;
+    const where = { environment, style, stepLimit, seed, signal: stop.signal };
+    const hints = teacher && (await hintsFor(tasks, { ...where, teacher, share: curriculum.hint }));
+    if (branch.points > 0) {
+      const how = { groupSize, branch, ...(hints && { hints }) };
+      return playTrees((part) => rollouts.play({ ...plan, ...part }), how);
+    }
+    return rollouts.play({ ...plan, ...(hints && { forkOf: (group) => hints[group] }) });
   };
 
   /** Plays other tasks in place of those whose episodes all earned the same. */

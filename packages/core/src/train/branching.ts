@@ -8,7 +8,7 @@
  *   refused   first the state before the first refused action, then by entropy
  *
  * Of equal entropies the earlier state goes first. The start is no such state: a group's trunks begin
- * there anyway. Where an episode has too few states, or broke, its continuations begin with the task.
+ * there anyway. Where an episode has too few states, or broke, its continuations begin where it did.
  *
  * A world in this process is copied; one that answers later repeats the steps, and breaks the
  * continuation if it answers otherwise. An agent's program is run again, and answered as before;
@@ -110,7 +110,13 @@ export function checkBranching(
 
 /** The steps before which an episode is left, in the order of time. */
 export function branchingSteps(
-  { steps, stop, task, untrained }: Pick<Episode, "steps" | "stop" | "task" | "untrained">,
+  {
+    steps,
+    stop,
+    task,
+    untrained,
+    hint = 0,
+  }: Pick<Episode, "steps" | "stop" | "task" | "untrained" | "hint">,
   { points, choose }: Pick<BranchOptions, "points" | "choose">,
 ): readonly number[] {
   const isOne = untrained === undefined && steps.every(({ time }) => time === undefined);
@@ -122,15 +128,15 @@ export function branchingSteps(
       `rollout.branch: the actions of task ${task.id} were sampled without log-probabilities, so that the uncertain ones cannot be told: sample with another engine, or set rollout.branch.points to 0`,
     );
   };
-  const refused = choose === "refused" ? steps.findIndex(({ valid }) => !valid) : -1;
-  const keys = steps.map((step, at) =>
-    at === refused ? Number.POSITIVE_INFINITY : entropyOf(step),
-  );
+  const own = steps.slice(hint);
+  const refused = choose === "refused" ? own.findIndex(({ valid }) => !valid) : -1;
+  const keys = own.map((step, at) => (at === refused ? Number.POSITIVE_INFINITY : entropyOf(step)));
   return [...keys.keys()]
     .slice(1)
     .sort((a, b) => keys[b]! - keys[a]! || a - b)
     .slice(0, points)
-    .sort((a, b) => a - b);
+    .sort((a, b) => a - b)
+    .map((at) => hint + at);
 }
 
 /** Plays the groups of trees, by playing parts of their attempts. */
@@ -138,7 +144,16 @@ export async function playTrees(
   play: (
     part: Pick<RolloutOptions, "groupSize" | "firstAttempt" | "forkOf" | "onSituation">,
   ) => Promise<Played>,
-  { groupSize, branch }: { readonly groupSize: number; readonly branch: BranchOptions },
+  {
+    groupSize,
+    branch,
+    hints,
+  }: {
+    readonly groupSize: number;
+    readonly branch: BranchOptions;
+    /** Where each group begins, if not with its task. */
+    readonly hints?: readonly (Fork | undefined)[];
+  },
 ): Promise<Played> {
   const branches = branchesOf(branch);
   const trunks = groupSize / (1 + branches);
@@ -146,6 +161,7 @@ export async function playTrees(
   const keyOf = (group: number, attempt: number, step: number) => `${group} ${attempt} ${step}`;
   const first = await play({
     groupSize: trunks,
+    ...(hints && { forkOf: (group) => hints[group] }),
     onSituation({ group, attempt, index, env }) {
       if (!isRemote(env)) worlds.set(keyOf(group, attempt, index), env.clone());
     },
@@ -155,7 +171,7 @@ export async function playTrees(
       const steps = branchingSteps(episode, branch);
       return Array.from({ length: branches }, (_, i) => {
         const step = steps[Math.floor(i / (branch.width - 1))];
-        if (step === undefined) return undefined;
+        if (step === undefined) return hints?.[episode.group];
         const world = worlds.get(keyOf(episode.group, episode.attempt, step));
         return { episode, step, world };
       });

@@ -5,6 +5,8 @@
  *   redraw  a group whose episodes all earned the same teaches nothing to an estimator that compares
  *           them; another task takes its place (dynamic sampling: Yu et al. 2025, arXiv 2503.14476,
  *           DAPO eq. 11)
+ *   hints   a task whose success is below the rate begins where a teacher has done a part of it
+ *           (`hints.ts`)
  *
  * The estimate of a task's success, where s of n episodes succeeded and p is the estimate of its type:
  *
@@ -42,6 +44,12 @@ export const curriculumOptions = z
       .describe(
         "replace so many groups of an update at most, because all their episodes earned the same, by other tasks",
       ),
+    hints: z
+      .enum(["expert", "seeker"])
+      .optional()
+      .describe(
+        "let this teacher take the first steps of tasks that fail, fewer as they succeed (default: none)",
+      ),
   })
   .prefault({});
 
@@ -78,6 +86,8 @@ export function earnedTheSame({ episodes }: Group): boolean {
 export interface Curriculum {
   /** Tasks for so many groups; none of those that the update has `taken` before all others were. */
   draw(seed: number, groups: number, taken?: readonly Task[]): readonly Task[];
+  /** The share of a task that is left to a teacher: how far its estimate is below the rate. */
+  hint(task: Task): number;
   /** Counts the episodes of an update, once. */
   see(index: number, groups: readonly Group[]): void;
   /** The mean estimate of these groups' tasks, and of those they replaced; undefined without a rate. */
@@ -158,6 +168,8 @@ export function createCurriculum(
       }
       return drawn;
     },
+
+    hint: (task) => (rate === undefined ? 0 : Math.max(0, 1 - estimate(task) / rate)),
 
     see(index, groups) {
       if (index < next) return;

@@ -26,6 +26,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     ...byType("train", tally),
     "curriculum.expected": done.expected ?? Number.NaN,
     ...replacedMetrics(done),
+    ...hintMetrics(done),
     ...branchMetrics(done),
     "world.lambda": summary.meanLambda,
     "world.selectedShare": summary.selectedShare,
@@ -56,10 +57,22 @@ function replacedMetrics({ groups }: FinishedUpdate): MetricsLine {
   };
 }
 
+/** The share of the groups that began with a hint, and how long those were; nothing without any. */
+function hintMetrics({ groups }: FinishedUpdate): MetricsLine {
+  const hints = groups.flatMap(({ episodes }) => episodes.find(({ hint }) => hint)?.hint ?? []);
+  if (hints.length === 0) return {};
+  return {
+    "curriculum.hinted": hints.length / groups.length,
+    "curriculum.hintSteps": hints.reduce((sum, steps) => sum + steps, 0) / hints.length,
+  };
+}
+
 /** What branches shared, and the share of the states whose continuations earned differently. */
 function branchMetrics({ groups }: FinishedUpdate): MetricsLine {
   const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
-  const branches = whole.flat().flatMap(({ branch }) => branch ?? []);
+  const branches = whole
+    .flat()
+    .flatMap(({ branch, hint = 0 }) => (branch ? [branch.step - hint] : []));
   if (branches.length === 0) return {};
   const states = new Map<string, number[]>();
   for (const [g, episodes] of whole.entries())
@@ -71,7 +84,7 @@ function branchMetrics({ groups }: FinishedUpdate): MetricsLine {
     }
   const differ = [...states.values()].filter((returns) => new Set(returns).size > 1);
   return {
-    "branch.shared": branches.reduce((sum, { step }) => sum + step, 0),
+    "branch.shared": branches.reduce((sum, steps) => sum + steps, 0),
     "branch.differ": differ.length / states.size,
   };
 }

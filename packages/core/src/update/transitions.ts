@@ -5,7 +5,7 @@
  */
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { TargetSequence } from "../engine/engine.js";
-import { type Episode, type Group, ownSteps } from "../rollout/episode.js";
+import { type Episode, type Group, ownFrom, ownSteps } from "../rollout/episode.js";
 import { drawnLogprobs, type Sequence, type SpanKind } from "../text/sequence.js";
 
 /** One step of an episode with the positions of its tokens. */
@@ -35,7 +35,7 @@ export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
       source.stop === "broken"
         ? []
         : ownSteps(source).map((_, own) => {
-            const step = own + (source.branch?.step ?? 0);
+            const step = own + ownFrom(source);
             return { group: g, episode: e, step, source, ...tokensOf(source, step) };
           }),
     ),

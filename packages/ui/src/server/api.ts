@@ -148,6 +148,8 @@ export interface StepView extends ExchangeView {
 
 /** The tree of an episode, if others branch off one another there. */
 export interface TreeView {
+  /** How many of its first steps a teacher took. */
+  readonly hint: number;
   /** How many of its first steps are those of the episode that it branched off. */
   readonly shared: number;
   /** The states at which that was left, in the order of time, and all that go on from there, itself first. */

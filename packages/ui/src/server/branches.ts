@@ -1,5 +1,5 @@
 /** The states of a group at which its episodes part, as the page of one of them lists them. */
-import { type Episode, ownSteps } from "@pawl/core/rollout/episode.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
 import type { EpisodeRow, TreeView } from "./api.js";
 
 /** The tree of an episode, from its group and their rows. */
@@ -13,7 +13,8 @@ export function treeOf(
   const continues = ({ attempt, branch }: Episode, step: number): boolean =>
     attempt === trunk || (branch?.from === trunk && branch.step === step);
   return {
-    shared: episode.steps.length - ownSteps(episode).length,
+    hint: episode.hint ?? 0,
+    shared: episode.branch?.step ?? 0,
     states: [...new Set(steps)]
       .sort((a, b) => a - b)
       .map((step) => ({ step, rows: rows.filter((_, i) => continues(group[i]!, step)) })),

@@ -264,7 +264,7 @@ async function extras(
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, update: null, critic: false, tree: { shared: 0, states: [] } };
+    return { tokenizer, update: null, critic: false, tree: { hint: 0, shared: 0, states: [] } };
   }
   const update = Math.floor(entry.group / config.groups);
   const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
