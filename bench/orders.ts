@@ -8,11 +8,16 @@
  * imitates some of its episodes, goes on with RL (`pawl train`), and is tested before and after
  * (`pawl eval`). Writes OUT/result.json. `--tiny` goes through all of it with a few episodes.
  *
+ *   npm run bench -- orders --all --model FILE.gguf --out runs/orders [--within 29]
+ *
+ * All that the page's plan asks for, on 16 cores and in so many minutes: how many demonstrations, then
+ * the three seeds side by side, two threads each. OUT/SEED/log.txt has what the commands print.
+ *
  *   npm run bench -- orders --read OUT…    reads the results of such runs into bench/orders.json
  *   npm run bench -- orders --write        writes the table of docs/results/agent.md
  */
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -96,11 +101,13 @@ export async function startClerk() {
 }
 
 /** Runs a command; after so many minutes it is interrupted, and what it has so far counts. */
-function pawl(args: readonly string[], minutes = Number.POSITIVE_INFINITY): Promise<void> {
+function pawl(
+  args: readonly string[],
+  log: number | "inherit",
+  minutes = Number.POSITIVE_INFINITY,
+): Promise<void> {
   console.error(`pawl ${args.join(" ")}`);
-  const child = spawn(process.execPath, ["bin/pawl.js", ...args], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  const child = spawn(process.execPath, ["bin/pawl.js", ...args], { stdio: ["ignore", log, log] });
   let isOver = false;
   const interrupt = (): void => {
     isOver = true;
@@ -183,11 +190,57 @@ export async function main(args: readonly string[]): Promise<object> {
     writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(results)}${rest}`);
     return { runs: results.length };
   }
-  return study(args);
+  const settings = settingsOf(args);
+  return settings.all ? wholePlan(settings) : study(settings, "inherit");
 }
 
-/** One run: distilled, imitated, trained, tested. */
-async function study(args: readonly string[]): Promise<Result> {
+/** The numbers of demonstrations of which one is chosen, by this success after imitating them. */
+const CHOICES = ["24", "48", "96"];
+const CHOSEN_NEAR = 0.45;
+
+/** A choice of the demonstrations, and the runs of three seeds side by side, in the time that there is. */
+async function wholePlan(settings: Settings): Promise<object> {
+  const until = performance.now() + 60_000 * Number(settings.within);
+  const run = (name: string, changes: Partial<Settings>): Promise<Result> => {
+    const out = join(settings.out, name);
+    mkdirSync(out, { recursive: true });
+    return study({ ...settings, ...changes, out }, openSync(join(out, "log.txt"), "a"));
+  };
+  const starts = await Promise.all(
+    CHOICES.map((demonstrations) =>
+      run(`start-${demonstrations}`, {
+        ...{ demonstrations, seed: "100", split: "valid", tasks: "48", updates: "0" },
+      }),
+    ),
+  );
+  const off = ({ success }: Result) => Math.abs(success["imitated-sampled"]! - CHOSEN_NEAR);
+  const chosen = starts.reduce((best, one) => (off(one) < off(best) ? one : best));
+  const demonstrations = String(chosen.demonstrations);
+  // Two pairs of tests follow, each beside those of other seeds; a third more than in the choice.
+  const slowest = Math.max(...starts.map(({ seconds }) => seconds["imitated-sampled"]!));
+  const tests = 2 * slowest * (Number(settings.tasks) / 48) * 1.33;
+  const left = (until - performance.now()) / 1000 - tests;
+  const minutes = String(Math.max(1, Math.min(Number(settings.minutes), (left - 60) / 60)));
+  const runs = await Promise.all(
+    ["0", "1", "2"].map((seed) => run(seed, { seed, demonstrations, minutes })),
+  );
+  const results = { chosen: demonstrations, minutes: Number(minutes), starts, runs };
+  writeFileSync(join(settings.out, "all.json"), `${JSON.stringify(results, undefined, 1)}\n`);
+  console.error(resultsTable(runs).join("\n"));
+  return {
+    chosen: Number(demonstrations),
+    starts: starts.map(({ success }) => percent(success["imitated-sampled"])).join(", "),
+    minutes: Number(minutes),
+    gain: percent(
+      estimate(runs.map(({ success: of }) => of["trained-sampled"]! - of["imitated-sampled"]!))
+        .mean,
+    ),
+  };
+}
+
+type Settings = ReturnType<typeof settingsOf>;
+
+function settingsOf(args: readonly string[]) {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -205,8 +258,15 @@ async function study(args: readonly string[]): Promise<Result> {
       tasks: { type: "string", default: "128" },
       threads: { type: "string", default: "2" },
       tiny: { type: "boolean", default: false },
+      all: { type: "boolean", default: false },
+      within: { type: "string", default: "29" },
     },
   });
+  return values;
+}
+
+/** One run: distilled, imitated, trained, tested. */
+async function study(values: Settings, log: number | "inherit"): Promise<Result> {
   const { seed, out, model, split, threads } = values;
   const tiny = values.tiny
     ? { demonstrations: "4", tasks: "4", updates: values.updates === "0" ? "0" : "2", groups: "1" }
@@ -224,11 +284,14 @@ async function study(args: readonly string[]): Promise<Result> {
   const teacher = await startClerk();
   await timed(
     "distill",
-    pawl([
-      ...["distill", AGENT, "--teacher", teacher.address, "--teacher.model", "scripted-clerk"],
-      ...["--student", model, "--tasks", demonstrations, "--max-tokens", "48", ...common],
-      ...["--out", taught],
-    ]),
+    pawl(
+      [
+        ...["distill", AGENT, "--teacher", teacher.address, "--teacher.model", "scripted-clerk"],
+        ...["--student", model, "--tasks", demonstrations, "--max-tokens", "48", ...common],
+        ...["--out", taught],
+      ],
+      log,
+    ),
   );
   teacher.stop();
   await timed(
@@ -248,6 +311,7 @@ async function study(args: readonly string[]): Promise<Result> {
         ...["--minibatch", "40", "--gradients.every", "0", "--checkpoint-every", "1"],
         ...["--evaluation.every", "0", "--out", run],
       ],
+      log,
       Number(values.minutes),
     ),
   );
@@ -269,15 +333,18 @@ async function study(args: readonly string[]): Promise<Result> {
   };
   // Without RL there is one model, to be looked at.
   const tests = updates === "0" ? TESTS.slice(0, 1) : TESTS;
-  for (const [name, checkpoint, temperature] of tests) {
+  const test = async ([name, checkpoint, temperature]: (typeof TESTS)[number]): Promise<void> => {
     const card = join(out, name);
     await timed(
       name,
-      pawl([
-        ...["eval", "--checkpoint", join(run, checkpoint), "--split", split, "--tasks", tasks],
-        ...["--temperature", temperature, "--max-tokens", "48", "--concurrency", "64"],
-        ...[...common, "--out", card],
-      ]),
+      pawl(
+        [
+          ...["eval", "--checkpoint", join(run, checkpoint), "--split", split, "--tasks", tasks],
+          ...["--temperature", temperature, "--max-tokens", "48", "--concurrency", "64"],
+          ...[...common, "--out", card],
+        ],
+        log,
+      ),
     );
     const { success, byType } = readCard(card).results;
     if (success === undefined) throw new Error(`${card}: no episode was evaluated`);
@@ -290,6 +357,8 @@ async function study(args: readonly string[]): Promise<Result> {
       types: { ...result.types, [name]: types },
     };
     writeFileSync(join(out, "result.json"), `${JSON.stringify(result, undefined, 1)}\n`);
-  }
+  };
+  // Before and after at the same time, so that both have the machine of the other.
+  for (let at = 0; at < tests.length; at += 2) await Promise.all(tests.slice(at, at + 2).map(test));
   return result;
 }

@@ -3,7 +3,7 @@
  * a folder of its own, and is rewarded by the task's test.
  *
  *     npm install --prefix pi --ignore-scripts @mariozechner/pi-coding-agent@0.73.1
- *     PI=pi npx pawl train --agent examples/pi-agent.ts --model.start MODEL --model.max-context 4096
+ *     PI=pi npx pawl train --agent examples/pi-agent.ts --model.start MODEL
  *
  * What the model writes is written and run as you: train it in a container.
  */

@@ -17,12 +17,15 @@ it.skipIf(pi === undefined)(
   "pi is trained unchanged, and every token is accounted for (skipped without PAWL_PI)",
   () => {
     const run = join(folder, "run");
-    const start = model === undefined ? [] : ["--model.start", model, "--engine.lora-rank", "8"];
+    const start =
+      model === undefined
+        ? ["--model.max-context", "8192"]
+        : ["--model.start", model, "--engine.lora-rank", "8"];
     const { status, stderr } = spawnSync(
       process.execPath,
       [
         ...["dist/lib/main.js", "train", "--agent", "examples/pi-agent.ts", ...start],
-        ...["--model.max-context", "8192", "--max-tokens", "32", "--out", run],
+        ...["--max-tokens", "32", "--out", run],
         ...["--updates", "2", "--groups", "1", "--group-size", "2"],
         ...["--evaluation.every", "0", "--gradients.every", "0"],
       ],

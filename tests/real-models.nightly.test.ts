@@ -1,6 +1,6 @@
 /**
  * Real pretrained models from GGUF files, in both engines: SmolLM2-135M-Instruct and
- * Qwen2.5-Coder-0.5B-Instruct.
+ * Qwen2.5-Coder-Instruct of 0.5 and 1.5 B.
  *
  * Each runs if its variable names the file, or the model as `pypi:NAME`. The comparison with
  * transformers also needs a Python that has it (PAWL_PYTHON, otherwise python3), the PyTorch server one
@@ -30,6 +30,7 @@ if (!parity) console.warn(`no transformers in ${python}: real models are not com
 const MODELS = [
   ["SmolLM2-135M-Instruct", "PAWL_SMOLLM2", 134_515_008],
   ["Qwen2.5-Coder-0.5B-Instruct", "PAWL_QWEN_CODER", 494_032_768],
+  ["Qwen2.5-Coder-1.5B-Instruct", "PAWL_QWEN_CODER_1B", 1_543_714_304],
 ] as const;
 const tools = process.env.PAWL_TOOLS ?? "python3";
 const llama = spawnSync(tools, ["-c", "import xllamacpp"]).status === 0;
@@ -108,7 +109,7 @@ describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
     await writeGgufModel(model, folder);
     tokenizer = model.tokenizer;
     engine = await createEmbeddedEngine({ model: { folder }, seed: 0 });
-  }, 300_000);
+  }, 900_000);
   afterAll(async () => {
     await engine?.dispose();
     rmSync(folder, { recursive: true });
