@@ -26,7 +26,7 @@ const object = (text: object): Constraint => ({
 const SIDES: Readonly<Record<"plain" | "masked" | "counted", Constraint | undefined>> = {
   plain: undefined,
   masked: object({ type: "string", pattern: "^[^\\\\]*$" }),
-  counted: object({ type: "string", minLength: 1500 }),
+  counted: object({ type: "string", minLength: 600 }),
 };
 type Side = keyof typeof SIDES;
 const names = Object.keys(SIDES) as Side[];

@@ -126,9 +126,9 @@ describe("a plugin", () => {
     let stdout = "";
     for (const group of ["advantage", "objective", "paw"])
       stdout += (await runCli(["train", "--plugin", path, "--help", group])).stdout;
-    expect(stdout).toContain("--advantage grpo|rloo|gigpo|ppo|flat");
+    expect(stdout).toContain("--advantage grpo|rloo|gigpo|tree|ppo|flat");
     expect(stdout).toContain("--advantage.height");
-    expect(stdout).toContain("--objective.loss clip|plain");
+    expect(stdout).toContain("--objective.loss clip|cispo|gspo|plain");
     expect(stdout).toContain("--objective.plain-scale");
     expect(stdout).toContain("--paw.loss cmae|mae|ce|squared|off");
     const out = join(folder, "shouts");
@@ -167,7 +167,7 @@ describe("a plugin's prompt style", () => {
            continuation: (observation) => [{ origin: "observation", text: observation }] }`,
       ),
     );
-    const help = await runCli(["rollout", "--plugin", path, "--help", "all"]);
+    const help = await runCli(["rollout", "--plugin", path, "--help", "prompt"]);
     expect(help.stdout).toMatch(
       /--prompt\.style full\|compact\|chat\|terse[\s\S]*terse: few words/,
     );
