@@ -75,7 +75,7 @@ export function curveOf(lines: readonly MetricsLine[]): readonly Point[] {
 }
 
 /** Success where so many tokens or steps had been played, between two evaluations; NaN beyond the last. */
-function successAt(curve: readonly Point[], by: "tokens" | "steps", spent: number): number {
+export function successAt(curve: readonly Point[], by: "tokens" | "steps", spent: number): number {
   const after = curve.findIndex((point) => point[by] >= spent);
   if (after < 1) return after === 0 ? curve[0]!.success : Number.NaN;
   const [a, b] = [curve[after - 1]!, curve[after]!];
