@@ -83,6 +83,7 @@ export async function buildPage(out) {
   copyFileSync(wasm, join(out, "onnx.wasm"));
   copyFileSync(join(root, "dist/ui/page.css"), join(out, "page.css"));
   copyFileSync(join(here, "index.html"), join(out, "index.html"));
+  cpSync(join(here, "runs"), join(out, "runs"), { recursive: true });
   cpSync(join(root, "examples/try-start"), join(out, "runs/start"), { recursive: true });
   const runs = join(out, "runs");
   const files = readdirSync(runs, { recursive: true, withFileTypes: true })
