@@ -21,7 +21,7 @@ const PLAIN: readonly RegExp[] = [
   /(^|\.)(goal|instructions|system|marker|extra|lambda|history|actions|prefix|until|targets|prices)$/,
   // Files and folders that are read: data, never code. A run among them is read by the same rules.
   /(^|\.)(data|corpus|ids|train|test|valid|text|template|choices|paraphrases|examples|file|from|cards|compare|models|student)$/,
-  /(^|\.)(runs|run|start|checkpoint|resume|finished|mix|policies|policy|world)$/,
+  /(^|\.)(runs|run|start|checkpoint|resume|finished|mix|policies|policy|world|distillation\.teacher)$/,
 ];
 
 /** What only a command line gives: what no run records, or no command takes from a record. */

@@ -23,6 +23,7 @@ import { isRemote as isEngineServer } from "./engines.js";
 /** What the conditions look at: other kinds of training have some of it. */
 export type Conditional = Partial<
   Pick<TrainConfig, "env" | "prompt" | "engine" | "rollout" | "overlap" | "corrections"> &
+    Pick<TrainConfig, "distillation"> &
     Pick<TrainConfig, "advantage" | "critic" | "objective" | "paw" | "track">
 > & {
   readonly model?: { readonly start: string };
@@ -107,6 +108,19 @@ export function settingConditions(): readonly Applies<Conditional>[] {
       by: ["corrections.episodes"],
       needs: "corrections.episodes above 0",
       holds: ({ corrections }) => (corrections?.episodes ?? 0) > 0,
+    },
+    {
+      settings: ["distillation"],
+      by: ["distillation.teacher"],
+      needs: "distillation.teacher",
+      holds: ({ distillation }) => distillation?.teacher !== undefined,
+    },
+    {
+      settings: ["advantage"],
+      by: ["distillation.teacher", "distillation.rewards"],
+      needs: "distillation.rewards, because otherwise only the teacher's opinion counts",
+      holds: ({ distillation }) =>
+        distillation?.teacher === undefined || distillation.rewards === true,
     },
     {
       settings: ["critic.weights", "objective.valueClip", "objective.valueCoefficient"],

@@ -19,6 +19,7 @@ import { checkStaleness } from "@pawl/core/train/staleness.js";
 import { isPreset } from "@pawl/engine-cpu/init.js";
 import type { TrainConfig } from "./config.js";
 import { checkCritic } from "./open-critic.js";
+import { checkDistillation } from "./open-distillation.js";
 import { checkWarmStart } from "./teacher-episodes.js";
 
 // Episodes that end because the model's context is full: a configuration in which that must happen
@@ -114,6 +115,7 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkCorrections(config.corrections, environment);
   checkCounterfactuals(config.paw, environment);
   checkCritic(config);
+  checkDistillation(config);
   // A plugin's loss may be no expression: say so now.
   updateObjective(config.objective, config.paw, { critic: false });
   if (environment.tasks(config.split).length === 0)

@@ -15,6 +15,7 @@ import { gradientOptions } from "@pawl/core/train/gradients.js";
 import { optimizerOptions } from "@pawl/core/train/schedule.js";
 import { sftOptions } from "@pawl/core/train/sft.js";
 import { z } from "zod";
+import { distillationOptions } from "./distillation-options.js";
 import { engineOptions } from "./engines.js";
 import { criticOptions } from "./open-critic.js";
 import { trackOptions } from "./trackers/options.js";
@@ -135,6 +136,7 @@ export function trainConfig(kind: EnvKind) {
       ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
+    distillation: distillationOptions,
     advantage: advantageOptions(),
     critic: criticOptions,
     objective: objectiveOptions(),

@@ -54,6 +54,7 @@ import { actionSequences, type Transition } from "@pawl/core/update/transitions.
 import { contextOf } from "@pawl/models/weights/config-json.js";
 import type { TrainConfig } from "./config.js";
 import { openCritic } from "./open-critic.js";
+import { reopenTeacher } from "./open-distillation.js";
 import { openSavedModel } from "./open-model.js";
 import { correctionsNotice, trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { recount, recountStaleness } from "./recount.js";
@@ -207,6 +208,7 @@ async function createReplayer(
   const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
   let engine: Engine | undefined;
   let critic: Critic | undefined;
+  let teacher: Engine | undefined;
 
   const curriculum = createCurriculum(environment, config);
 
@@ -218,7 +220,11 @@ async function createReplayer(
   /** Without weights: only what the record determines. */
   const recounted = (index: number, groups: readonly Group[]): MetricsLine => {
     // The record does not say how the tokens of a sampler, or of older weights, were weighted.
-    const isOwn = !usesSampler(index) && !mayBeStale(configAt(index));
+    // Nor does it have a teacher's opinion.
+    const isOwn =
+      !usesSampler(index) &&
+      !mayBeStale(configAt(index)) &&
+      config.distillation.teacher === undefined;
     const atRatioOne = !valued && isOwn && hasSampledLogprobs(groups);
     const expected = curriculum.expected(groups);
     curriculum.see(index, groups);
@@ -250,9 +256,11 @@ async function createReplayer(
     const sampler = usesSampler(index);
     const stale = mayBeStale(configAt(index));
     const tokenizer = await loadTokenizer(join(folder, TOKENIZER));
+    teacher ??= await reopenTeacher(config, { engine, tokenizer }, folder);
     const context = {
       engine,
       critic,
+      teacher,
       sampler,
       stale,
       environment,
@@ -294,7 +302,7 @@ async function createReplayer(
       line: comparable({ ...line, ...counted, ...entropy }),
       byEngine: (name) =>
         (name in computed && name !== "learningRate") ||
-        /^(policy\.actionEntropy|gradient\..*)$/.test(name),
+        /^(policy\.actionEntropy|distillation\.kl|gradient\..*)$/.test(name),
       learnt: true,
     };
   };
@@ -315,6 +323,7 @@ async function createReplayer(
     async close() {
       await engine?.dispose();
       await critic?.dispose();
+      await teacher?.dispose();
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { isAgentEnvironment } from "@pawl/agents/agent-environment.js";
+import type { Engine } from "@pawl/core/engine/engine.js";
 import type { Environment } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
@@ -48,6 +49,7 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
+import { openTeacher, reopenTeacher } from "./open-distillation.js";
 import {
   checkStart,
   type ModelStart,
@@ -103,6 +105,8 @@ export interface TrainOptions extends RunOptions {
 /** What a run works with. */
 interface Setup extends EvaluatedModel {
   readonly critic?: Critic;
+  /** Whose opinion of the policy's tokens is learnt from. */
+  readonly teacher?: Engine;
 }
 
 /** Trains as configured and records everything to the run folder. */
@@ -224,10 +228,16 @@ async function openSetup(
     options.onProblem?.(
       `overlap: ${engine.capabilities.name} samples and learns in turns, so what is overlapped is the waiting for worlds and agents, not the computing`,
     );
-  const model = { environment, style, engine: own(engine), tokenizer };
+  const policy = { environment, style, engine: own(engine), tokenizer };
   run.requireOwn();
   await tokenizer.save(join(run.folder, TOKENIZER));
   sealFolder(join(run.folder, TOKENIZER));
+  const teacher = await (checkpoint === undefined ? openTeacher : reopenTeacher)(
+    config,
+    policy,
+    run.folder,
+  );
+  const model = { ...policy, ...(teacher && { teacher: own(teacher) }) };
   if (!ownCritic) return model;
   const critic = await openCritic(config, source, environment.maxReturn, {
     seed: config.seed,

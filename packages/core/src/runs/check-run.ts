@@ -70,7 +70,7 @@ const missing = (part: string, problem: string): CheckedPart => ({
 });
 
 /** The folders of a run that hold models and tokenizers, besides checkpoints. */
-const FOLDERS = ["reference", "tokenizer", "model"];
+const FOLDERS = ["reference", "tokenizer", "model", "teacher"];
 
 function checkTensorboard(folder: string): CheckedPart {
   const { records, problems } = checkEvents(folder);

@@ -41,6 +41,8 @@ export interface LearnerContext {
   readonly engine: Engine;
   /** A critic with its own weights; absent: a head on the policy, if values are needed at all. */
   readonly critic?: Critic | undefined;
+  /** Scores the policy's tokens, if there is a teacher to learn from. */
+  readonly teacher?: Pick<Engine, "forward"> | undefined;
   readonly environment: Environment;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
@@ -57,6 +59,7 @@ export type LearnerOptions = Pick<
   RlOptions,
   | "advantage"
   | "objective"
+  | "distillation"
   | "paw"
   | "gradients"
   | "corrections"
@@ -117,7 +120,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
     values,
   };
   return {
-    score: (groups) => scoreActions(engine, groups, wanted, critic, context.reference),
+    score: (groups) => scoreActions(engine, groups, wanted, context),
 
     async prepare(groups, advantages, { results }, { index, seed }) {
       const { maxContext: maxTokens } = engine.capabilities;
@@ -131,6 +134,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
         ownGroups: values,
         maxTokens,
         results,
+        distillation: context.teacher && options.distillation,
         counterfactuals: await counterfactualsOf(groups, now, setup),
       });
     },
@@ -191,8 +195,7 @@ async function scoreActions(
   engine: Engine,
   groups: readonly Group[],
   wanted: Wanted,
-  critic?: Pick<Critic, "values">,
-  scores?: ReferenceScores,
+  { critic, teacher, reference: scores }: Pick<LearnerContext, "critic" | "teacher" | "reference">,
 ): Promise<ScoredActions> {
   const { entropies, values } = wanted;
   // A separate critic computes values; otherwise the policy's own head does.
@@ -201,12 +204,14 @@ async function scoreActions(
   const untold = transitions.some(({ logprobs }) => logprobs === undefined);
   const old = wanted.old === true || untold;
   const anew = old || entropies || head;
-  if (transitions.length === 0 || (!wanted.reference && !anew && !values)) return { results: {} };
+  const isNeeded = wanted.reference || anew || values || teacher !== undefined;
+  if (transitions.length === 0 || !isNeeded) return { results: {} };
   const sequences = actionSequences(transitions);
   const policy = anew ? await engine.forward(sequences, { entropies, values: head }) : [];
   const reference = wanted.reference
     ? await (scores?.of(groups, transitions) ?? allAtOnce(engine, sequences))
     : undefined;
+  const taught = await teacher?.forward(sequences);
   const valuesOf =
     values && critic !== undefined
       ? await critic.values(
@@ -218,6 +223,7 @@ async function scoreActions(
     results: {
       ...(old && { oldLogprobs: policy.map((result) => result.logprobs) }),
       ...(reference && { referenceLogprobs: reference.logprobs }),
+      ...(taught && { teacherLogprobs: taught.map((result) => result.logprobs) }),
       ...(entropies && { entropies: policy.map((result) => result.entropies!) }),
       ...(values && { values: valuesOf }),
     },

@@ -5,6 +5,7 @@ import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import type { PaceLoad } from "../rollout/rollouts.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import type { Distillation } from "../update/distillation.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
 import type { TrainRolloutOptions } from "./branching.js";
@@ -35,6 +36,8 @@ export interface RlOptions {
   readonly scoreWhileActing?: boolean | undefined;
   readonly minibatch: number;
   readonly corrections: CorrectionOptions;
+  /** How a teacher's opinion of the policy's tokens counts, if there is a teacher. */
+  readonly distillation?: Distillation | undefined;
   readonly advantage: AdvantageOptions;
   readonly objective: ObjectiveOptions;
   readonly paw: PawOptions;

@@ -160,6 +160,8 @@ export interface ActionResults {
   readonly oldLogprobs?: readonly ArrayLike<number>[];
   /** For the KL penalty. */
   readonly referenceLogprobs?: readonly ArrayLike<number>[];
+  /** For distillation. */
+  readonly teacherLogprobs?: readonly ArrayLike<number>[];
   /** For selection by `full` entropy. */
   readonly entropies?: readonly ArrayLike<number>[];
   /** For PPO. */
@@ -171,6 +173,7 @@ export interface CreditedTransition extends Transition {
   /** As in `ActionResults`: one number per token. */
   readonly oldLogprobs: ArrayLike<number> | undefined;
   readonly referenceLogprobs: ArrayLike<number> | undefined;
+  readonly teacherLogprobs: ArrayLike<number> | undefined;
   readonly entropies: ArrayLike<number> | undefined;
   readonly values: ArrayLike<number> | undefined;
   /** One number for all tokens of the action, or one for each. */

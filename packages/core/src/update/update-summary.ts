@@ -1,6 +1,7 @@
 /** Summary statistics of an update. */
 import { mean } from "../advantages/statistics.js";
 import type { Group } from "../rollout/episode.js";
+import { teacherDistance } from "./distillation.js";
 import type { TargetedTransition } from "./transitions.js";
 import type { Countable } from "./weights.js";
 
@@ -19,6 +20,8 @@ export interface UpdateSummary {
   /** Fraction of the pool that was selected. */
   readonly selectedShare: number;
   readonly meanActionEntropy: number;
+  /** How far the policy is from its teacher; undefined without one. */
+  readonly teacherDistance: number | undefined;
   /** The adaptive coefficient, mean over groups. */
   readonly meanLambda: number;
   /** Sequences whose observations did not fit and were truncated. */
@@ -49,6 +52,7 @@ export function summarise(
     pool,
     selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),
     meanActionEntropy: mean(transitions.map(({ entropy }) => entropy)),
+    teacherDistance: teacherDistance(transitions),
     meanLambda: mean(lambdas.filter((_, g) => learnt.has(g))),
     cut: transitions.filter(({ tokens }) => tokens.cut).length,
   };

@@ -25,6 +25,7 @@ import {
   imaginedTargets,
   withRoom,
 } from "./counterfactuals.js";
+import { type Distillation, distilledAdvantage, teacherDistance } from "./distillation.js";
 import { type MergedSequence, mergeContinuations, type StepSequence } from "./merge.js";
 import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
 import { retarget, type TargetTokenizer } from "./targets.js";
@@ -55,6 +56,8 @@ export interface UpdateOptions {
   /** Longest sequence the engine takes; observations are truncated there. */
   readonly maxTokens?: number;
   readonly results?: ActionResults;
+  /** Needs the teacher's log-probabilities. */
+  readonly distillation?: Distillation | undefined;
   /** What other actions would have brought: for `paw.counterfactual`. */
   readonly counterfactuals?: readonly Counterfactual[];
   /** For `paw.until`, and texts as `paw.targets`. */
@@ -111,7 +114,7 @@ function prepareGroups(
   options: FullOptions,
 ): Update {
   const { paw } = options;
-  const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
+  const credited = credit(transitionsOf(groups), advantages, options);
   const measured = measure(credited, paw);
   const selected = select(measured, paw);
   const lambdas = lambdasOf(groups, options);
@@ -148,22 +151,30 @@ export function selectedSteps(
 function credit(
   transitions: readonly Transition[],
   { advantages, returns }: Advantages,
-  results: ActionResults,
+  { results = {}, distillation }: Pick<UpdateOptions, "results" | "distillation">,
 ): readonly CreditedTransition[] {
   for (const [name, tokens] of Object.entries(results))
     if (tokens.length !== transitions.length)
       throw new Error(
         `${name} are for ${tokens.length} sequences; expected one for each of ${transitions.length} transitions, as actionSequences lists them`,
       );
-  return transitions.map((transition, i) => {
+  const scored = transitions.map((transition, i) => ({
+    ...transition,
+    oldLogprobs: results.oldLogprobs?.[i],
+    teacherLogprobs: results.teacherLogprobs?.[i],
+  }));
+  const distance = teacherDistance(scored) ?? 0;
+  return scored.map((transition, i) => {
     const { group, episode, step } = transition;
+    const advantage = advantages[group]![episode]![step]!;
     return {
       ...transition,
-      oldLogprobs: results.oldLogprobs?.[i],
       referenceLogprobs: results.referenceLogprobs?.[i],
       entropies: results.entropies?.[i],
       values: results.values?.[i],
-      advantage: advantages[group]![episode]![step]!,
+      advantage: distillation
+        ? distilledAdvantage(advantage, transition, distance, distillation)
+        : advantage,
       targetReturns: returns?.[group]?.[episode]?.[step],
     };
   });

@@ -21,6 +21,7 @@ export const settingGroups: Readonly<Record<string, string>> = {
   sft: "how episodes are imitated (SFT)",
   rollout: "the pace of episodes, what happens to the slowest, and branches",
   corrections: "a teacher takes over failed episodes",
+  distillation: "a teacher scores the policy's own tokens",
   advantage: "the advantage estimator and its settings",
   critic: "PPO's critic",
   objective: "the policy loss: clipping, KL penalty, entropy bonus",
