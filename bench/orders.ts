@@ -153,7 +153,9 @@ export function resultsTable(results: readonly Result[]): readonly string[] {
         String(seed),
         ...columns[i]!.map(percent),
         (seconds.train! / 60).toFixed(1),
-        (updateSeconds.reduce((sum, one) => sum + one, 0) / updateSeconds.length).toFixed(1),
+        updateSeconds.length === 0
+          ? "–"
+          : (updateSeconds.reduce((sum, one) => sum + one, 0) / updateSeconds.length).toFixed(1),
       ]),
       ["mean", ...means.map((one) => percent(one?.mean)), "", ""],
       ["95 %", ...means.map((one) => (one === undefined ? "–" : interval(one))), "", ""],
@@ -218,12 +220,14 @@ async function wholePlan(settings: Settings): Promise<object> {
   const demonstrations = String(chosen.demonstrations);
   // Two pairs of tests follow, each beside those of other seeds; a third more than in the choice.
   const slowest = Math.max(...starts.map(({ seconds }) => seconds["imitated-sampled"]!));
-  const tests = 2 * slowest * (Number(settings.tasks) / 48) * 1.33;
+  const tests = 2 * slowest * (settings.tiny ? 1 : Number(settings.tasks) / 48) * 1.33;
   const left = (until - performance.now()) / 1000 - tests;
   const minutes = String(Math.max(1, Math.min(Number(settings.minutes), (left - 60) / 60)));
-  const runs = await Promise.all(
+  const ended = await Promise.allSettled(
     ["0", "1", "2"].map((seed) => run(seed, { seed, demonstrations, minutes })),
   );
+  const runs = ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  for (const one of ended) if (one.status === "rejected") console.error(one.reason);
   const results = { chosen: demonstrations, minutes: Number(minutes), starts, runs };
   writeFileSync(join(settings.out, "all.json"), `${JSON.stringify(results, undefined, 1)}\n`);
   console.error(resultsTable(runs).join("\n"));
@@ -231,11 +235,16 @@ async function wholePlan(settings: Settings): Promise<object> {
     chosen: Number(demonstrations),
     starts: starts.map(({ success }) => percent(success["imitated-sampled"])).join(", "),
     minutes: Number(minutes),
-    gain: percent(
-      estimate(runs.map(({ success: of }) => of["trained-sampled"]! - of["imitated-sampled"]!))
-        .mean,
-    ),
+    gain: percent(meanGain(runs)),
   };
+}
+
+/** What RL gained, sampled as in training; none if a run has not come to it. */
+function meanGain(results: readonly Result[]): number | undefined {
+  const gains = results.flatMap(
+    ({ success: of }) => gain(of["imitated-sampled"], of["trained-sampled"]) ?? [],
+  );
+  return gains.length < results.length || gains.length === 0 ? undefined : estimate(gains).mean;
 }
 
 type Settings = ReturnType<typeof settingsOf>;
@@ -331,8 +340,11 @@ async function study(values: Settings, log: number | "inherit"): Promise<Result>
     ),
     seconds,
   };
-  // Without RL there is one model, to be looked at.
-  const tests = updates === "0" ? TESTS.slice(0, 1) : TESTS;
+  // Without RL there is one model, to be looked at; interrupted before it, one that is reported.
+  const tests =
+    updates === "0"
+      ? TESTS.slice(0, 1)
+      : TESTS.filter(([, checkpoint]) => checkpoint !== "." || lines.length > 0);
   const test = async ([name, checkpoint, temperature]: (typeof TESTS)[number]): Promise<void> => {
     const card = join(out, name);
     await timed(

@@ -53,4 +53,6 @@ it.skipIf(pi === undefined)(
     });
     expect(shown.stdout).toMatch(/tokens +\d+ sampled in \d+ sequences, 100.0 % to be trained/);
   },
+  // A real model reads its long prompt at every call.
+  1_800_000,
 );

@@ -99,6 +99,8 @@ describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
     return it.skip("is not here", () => undefined);
   }
   const isSmol = variable === "PAWL_SMOLLM2";
+  /** Two of them in 32 bits take all of a small machine's memory. */
+  const isLarge = parameters > 1e9;
   const folder = mkdtempSync(join(tmpdir(), "pawl-real-"));
   let tokenizer: Tokenizer;
   let engine: Engine;
@@ -230,34 +232,38 @@ describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
     return out;
   };
 
-  it("is the same model when it is exported as GGUF and read back", async () => {
-    const ids = tokenizer.encode(tokenizer.chat(DIALOGUE)).slice(0, 200);
-    const [{ logprobs }] = (await engine.forward([{ ids }])) as [{ logprobs: Float32Array }];
-    for (const [weights, limit] of [
-      ["f16", 0.05],
-      ["q8_0", 1],
-    ] as const) {
-      const out = await exported(weights, `${weights}/smollm2.gguf`);
-      const model = await readGgufModel(openGguf(out));
-      expect(model.tokenizer.encode(model.tokenizer.chat(DIALOGUE)).slice(0, 200)).toEqual(ids);
-      const again = join(folder, `again-${weights}`);
-      await writeGgufModel(model, again);
-      const other = await createEmbeddedEngine({ model: { folder: again }, seed: 0 });
-      const [theirs] = (await other.forward([{ ids }])) as [{ logprobs: Float32Array }];
-      await other.dispose();
-      const apart = ids
-        .slice(1)
-        .map((_, i) => Math.abs(logprobs[i + 1]! - theirs.logprobs[i + 1]!));
-      console.info(`${weights}: log-probabilities differ by at most ${Math.max(...apart)}`);
-      expect(Math.max(...apart)).toBeLessThan(limit);
-      if (weights === "q8_0") continue;
-      // What 16 bits hold is written again as it is.
-      const twice = await exported(weights, "twice/smollm2.gguf", again);
-      expect(readFileSync(twice).equals(readFileSync(out))).toBe(true);
-    }
-  }, 600_000);
+  it.skipIf(isLarge)(
+    "is the same model when it is exported as GGUF and read back",
+    async () => {
+      const ids = tokenizer.encode(tokenizer.chat(DIALOGUE)).slice(0, 200);
+      const [{ logprobs }] = (await engine.forward([{ ids }])) as [{ logprobs: Float32Array }];
+      for (const [weights, limit] of [
+        ["f16", 0.05],
+        ["q8_0", 1],
+      ] as const) {
+        const out = await exported(weights, `${weights}/smollm2.gguf`);
+        const model = await readGgufModel(openGguf(out));
+        expect(model.tokenizer.encode(model.tokenizer.chat(DIALOGUE)).slice(0, 200)).toEqual(ids);
+        const again = join(folder, `again-${weights}`);
+        await writeGgufModel(model, again);
+        const other = await createEmbeddedEngine({ model: { folder: again }, seed: 0 });
+        const [theirs] = (await other.forward([{ ids }])) as [{ logprobs: Float32Array }];
+        await other.dispose();
+        const apart = ids
+          .slice(1)
+          .map((_, i) => Math.abs(logprobs[i + 1]! - theirs.logprobs[i + 1]!));
+        console.info(`${weights}: log-probabilities differ by at most ${Math.max(...apart)}`);
+        expect(Math.max(...apart)).toBeLessThan(limit);
+        if (weights === "q8_0") continue;
+        // What 16 bits hold is written again as it is.
+        const twice = await exported(weights, "twice/smollm2.gguf", again);
+        expect(readFileSync(twice).equals(readFileSync(out))).toBe(true);
+      }
+    },
+    600_000,
+  );
 
-  it.skipIf(!llama)(
+  it.skipIf(!llama || isLarge)(
     "answers in llama.cpp as it does here",
     async () => {
       const out = await exported("f16", "llama/smollm2.gguf");
