@@ -14,15 +14,28 @@ import { differences, killAndResume, pawl } from "../bench/shared/killed-runs.js
 const windows = process.platform === "win32";
 
 describe.skipIf(windows)("training", () => {
-  it("killed repeatedly reaches the numbers of an uninterrupted run", async () => {
+  it.each([
+    ["", { gradients: { every: 1 }, objective: { entropy: 0.01 } }],
+    [
+      " of branches, hints, redrawn groups and a teacher",
+      {
+        ...{ groupSize: 4, stepLimit: 10, advantage: { name: "tree" } },
+        rollout: { branch: { points: 1 } },
+        curriculum: { rate: 0.5, redraw: 2, hints: "expert" },
+        distillation: { teacher: "teacher", rewards: true },
+      },
+    ],
+  ])("killed repeatedly reaches the numbers of an uninterrupted run%s", async (_, changes) => {
     const parent = mkdtempSync(join(tmpdir(), "pawl-killed-"));
     const config = join(parent, "config.json");
-    const changes = {
-      updates: 4,
-      gradients: { every: 1 },
-      objective: { entropy: 0.01 },
-    };
-    writeFileSync(config, JSON.stringify(tinyConfig(changes)));
+    if ("distillation" in changes) {
+      const teacher = join(parent, "teacher");
+      const shown = join(parent, "teacher.json");
+      writeFileSync(shown, JSON.stringify(tinyConfig({ updates: 0, seed: 4 })));
+      expect(await pawl(["train", "--config", shown, "--out", teacher])).toMatchObject({ code: 0 });
+      changes.distillation.teacher = teacher;
+    }
+    writeFileSync(config, JSON.stringify(tinyConfig({ updates: 4, ...changes })));
     const start = ["--config", config];
     const whole = join(parent, "whole");
     const uninterrupted = await pawl(["train", ...start, "--out", whole]);

@@ -1,7 +1,9 @@
-import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRun } from "@pawl/core/runs/run-folder.js";
+import { testModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { startTestServer } from "@pawl/engine-remote/remote/server-testing.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { isComparable, replayRun } from "./replay.js";
 import { checkTraining, type TrainOptions, trainRun } from "./run.js";
@@ -81,13 +83,29 @@ it("learns from returns too, and with another estimator, if it is told to", asyn
   expect(linesOf(folder).at(-1)).toHaveProperty(["distillation.kl"]);
 }, 120_000);
 
+it("a teacher on an engine server says the same as here", async () => {
+  const folder = join(parent, "server");
+  const server = await startTestServer({ model: testModel, folder, extensions: true });
+  const here = join(parent, "here");
+  const there = join(parent, "there");
+  await trainRun(student({}, { updates: 1 }), { folder: here });
+  await trainRun(student({ engine: server.url }, { updates: 1 }), { folder: there });
+  const [a, b] = [here, there].map((one) => linesOf(one).at(-1)!);
+  expect(b!["distillation.kl"]).toBeCloseTo(a!["distillation.kl"]!, 4);
+  expect(b!["policy.loss"]).toBeCloseTo(a!["policy.loss"]!, 4);
+  await server.close();
+}, 120_000);
+
 it("refuses a teacher that cannot teach, by name", async () => {
   const run = (distillation: object, changes: object = {}) => {
     const folder = mkdtempSync(join(parent, "refused-"));
     rmSync(folder, { recursive: true });
     return trainRun(student(distillation, changes), { folder });
   };
-  await expect(run({ teacher: join(parent, "nobody") })).rejects.toThrow(/nobody/);
+  await expect(run({ teacher: join(parent, "nobody") })).rejects.toThrow(
+    /^distillation.teacher: .*nobody holds no model/,
+  );
+  expect(readdirSync(parent).filter((name) => name.startsWith("refused-"))).toEqual([]);
   await expect(run({}, { model: { start: "tiny", maxContext: 320 } })).rejects.toThrow(
     /distillation.teacher .*: it reads 256 tokens, and what the policy reads and writes may have 320/,
   );

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { vocabularyOf } from "@pawl/core/constraint/vocabulary.js";
 import type { Engine } from "@pawl/core/engine/engine.js";
+import { UserError } from "@pawl/core/errors.js";
 import { sealFolder } from "@pawl/core/runs/checksums.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
@@ -101,6 +102,19 @@ function refuseStranger(
   const [most, needed] = [engine.capabilities.maxContext, student.engine.capabilities.maxContext];
   if (most < needed)
     refuse(`it reads ${most} tokens, and what the policy reads and writes may have ${needed}`);
+}
+
+/** Refuses, before there is a run, a teacher that is not there. */
+export async function checkTeacher({
+  distillation: { teacher },
+}: Pick<TrainConfig, "distillation">): Promise<void> {
+  if (teacher === undefined || teacher === "served") return;
+  try {
+    await findModel(teacher);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    throw new ConfigError(`distillation.teacher: ${error.message}`);
+  }
 }
 
 /** Throws if settings ask for a teacher that cannot be opened. */

@@ -26,6 +26,7 @@ import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { contradictions } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { isRemote, notMeasured } from "./engines.js";
+import { checkTeacher } from "./open-distillation.js";
 import { checkStart, type ModelStart, openModel, startOf } from "./open-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
@@ -314,6 +315,7 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
   await checkStart(start, config);
+  await checkTeacher(config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   try {
     const plan = {

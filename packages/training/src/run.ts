@@ -49,7 +49,7 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { openCritic } from "./open-critic.js";
-import { openTeacher, reopenTeacher } from "./open-distillation.js";
+import { checkTeacher, openTeacher, reopenTeacher } from "./open-distillation.js";
 import {
   checkStart,
   type ModelStart,
@@ -121,7 +121,10 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
       : resumedStart(folder);
   const size = sizePlan(start, config);
   if (size !== undefined) requireMemory(size);
-  if (checkpoint === undefined) await checkStart(start, config);
+  if (checkpoint === undefined) {
+    await checkStart(start, config);
+    await checkTeacher(config);
+  }
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   const { groups: groupsPerUpdate, track } = config;
   const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };

@@ -90,6 +90,52 @@ describe("corrections", () => {
     expect(await correctEpisodes(groups, options({ episodes: 0 }), setup)).toEqual([]);
   });
 
+  it("may be the best attempt of a group in which others failed", async () => {
+    const [a, b, c] = await attempts();
+    const as = (group: Group, outcomes: readonly [boolean, number][]): Group => ({
+      ...group,
+      episodes: group.episodes.map((episode, i) => ({
+        ...episode,
+        success: outcomes[i]![0],
+        return: outcomes[i]![1],
+      })),
+    });
+    const mixed = as(a!, [
+      [false, 0],
+      [true, 9],
+      [true, 10],
+      [true, 10],
+    ]);
+    const [, , third, fourth] = mixed.episodes;
+    const shorter = { ...fourth!, hint: 1, steps: third!.steps.slice(0, 4) };
+    const groups = [
+      { ...mixed, episodes: [...mixed.episodes.slice(0, 3), shorter] },
+      as(b!, [
+        [false, 0],
+        [false, 0],
+        [false, 0],
+        [false, 0],
+      ]),
+      as(c!, [
+        [true, 10],
+        [true, 10],
+        [true, 10],
+        [true, 10],
+      ]),
+    ];
+    const [best, ...others] = await correctEpisodes(groups, options({ teacher: "best" }), setup);
+    expect(others).toEqual([]);
+    expect(key(best!)).toBe(key(shorter));
+    // Neither a teacher's first step nor what was refused is imitated.
+    expect(best!.steps.map(({ strayed = false }) => strayed)).toEqual(
+      shorter.steps.map(({ valid }, at) => at === 0 || !valid),
+    );
+    expect(() =>
+      checkCorrections(options({ teacher: "best", from: "groups" }), environment),
+    ).toThrow(/corrections.teacher best: .*leave corrections.from out/);
+    checkCorrections(options({ teacher: "best" }), { ...environment, expert: undefined });
+  });
+
   it("teach the teacher's actions and nothing else", async () => {
     const groups = await attempts();
     const episodes = await correctEpisodes(groups, options({ episodes: 4 }), setup);

@@ -7,10 +7,14 @@
  * attempt of a group fails there is nothing to compare, so RL learns nothing from it; a correction
  * does.
  *
+ * A group may also be its own teacher: then the policy imitates the best attempt of groups in which
+ * others failed, without anybody to take over.
+ *
  * Unlike textbook DAgger, the teacher labels only the states after it takes over, not every state
  * of the episode, so that a correction stays one sequence that is read in one pass.
  */
 import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
 import { EngineFailure } from "../engine/ask.js";
 import type { TrainSequence } from "../engine/engine.js";
 import { EnvError, type Environment } from "../envs/env.js";
@@ -31,9 +35,11 @@ export const correctionOptions = z
       .default(0)
       .describe("failed episodes per update that a teacher takes over, for the policy to imitate"),
     teacher: z
-      .enum(["expert", "seeker"])
+      .enum(["expert", "seeker", "best"])
       .default("expert")
-      .describe("who takes over: expert sees the true state, seeker only what has been observed"),
+      .describe(
+        "who takes over: expert sees the true state, seeker only what has been observed; best: nobody, the best attempt of the group is imitated in place of a failed one",
+      ),
     from: z
       .enum(["episodes", "groups"])
       .default("episodes")
@@ -97,6 +103,7 @@ export async function correctEpisodes(
 ): Promise<readonly Episode[]> {
   if (episodes === 0) return [];
   const random = createRandom(mixSeed(seed, "corrections"));
+  if (teacher === "best") return random.shuffle(bestOf(groups)).slice(0, episodes);
   const failed = groups
     .filter((group) => from === "episodes" || !group.episodes.some(({ success }) => success))
     .flatMap((group) => group.episodes.filter(isFailed));
@@ -136,14 +143,42 @@ export async function correctEpisodes(
   return corrected;
 }
 
+/**
+ * The best success of each group in which others failed: the highest return, then the fewest steps,
+ * then the first. What a teacher did, or was refused, is part of the context, but not imitated.
+ */
+function bestOf(groups: readonly Group[]): Episode[] {
+  return groups
+    .filter(({ episodes }) => episodes.some(isFailed))
+    .flatMap(({ episodes }) => {
+      const [best] = episodes
+        .filter(({ success, stop }) => success && stop !== "broken")
+        .sort((a, b) => b.return - a.return || a.steps.length - b.steps.length);
+      return best === undefined ? [] : [best];
+    })
+    .map(({ hint = 0, steps, ...episode }) => ({
+      ...episode,
+      steps: steps.map((step, at) =>
+        at >= hint && step.valid ? step : { ...step, strayed: true as const },
+      ),
+    }));
+}
+
 const isFailed = ({ success, stop }: Episode): boolean => !success && stop !== "broken";
 
 /** Rejects a teacher that the environment does not have. */
 export function checkCorrections(
-  { episodes, teacher }: CorrectionOptions,
+  { episodes, teacher, from }: CorrectionOptions,
   environment: Environment,
 ): void {
-  if (episodes === 0 || environment[teacher] !== undefined) return;
+  if (episodes === 0) return;
+  if (teacher === "best") {
+    if (from === "episodes") return;
+    throw new ConfigError(
+      "corrections.teacher best: in a group without a success nobody is the best, so corrections.from groups would correct nothing; leave corrections.from out",
+    );
+  }
+  if (environment[teacher] !== undefined) return;
   throw new EnvError(
     `corrections.teacher: ${environment.name} has no ${teacher} to take over; name another teacher, or set corrections.episodes to 0`,
   );

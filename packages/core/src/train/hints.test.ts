@@ -143,6 +143,28 @@ it("repeats the teacher's steps in worlds that answer later, with the same episo
   expect(JSON.stringify(there.groups) === JSON.stringify(here.groups)).toBe(true);
 });
 
+it("a group whose teacher fails begins with its task, and no other", async () => {
+  const whole = await played(rooms, {}, first.groups);
+  const lost = whole.groups[1]!.episodes[0]!;
+  const { groups } = await played(
+    {
+      ...rooms,
+      expert(env) {
+        if (env.goal === lost.goal) throw new Error("no idea");
+        return rooms.expert!(env);
+      },
+    },
+    {},
+    first.groups,
+  );
+  for (const [g, { episodes }] of groups.entries())
+    for (const [e, episode] of episodes.entries()) {
+      if (episode.goal === lost.goal) expect(episode.hint).toBeUndefined();
+      else expect(episode).toEqual(whole.groups[g]!.episodes[e]);
+    }
+  expect(groups.some(({ episodes }) => episodes[0]!.hint !== undefined)).toBe(true);
+});
+
 it("trees grow from where the hint ended", async () => {
   const { groups } = await played(
     rooms,
