@@ -62,6 +62,15 @@ await shoot("inside", `play?run=${run}&inside=${run}&seed=1`, "button", async ()
 await shoot("results", "results", "h1");
 server.kill("SIGINT");
 
+// Candidates with what each was expected to bring, in an evaluation that the site keeps.
+const recorded = await served("ui", here("browser/runs"), "--port", "0");
+await page.goto(`${recorded.address}#/run/choose-self/episodes`);
+await page.locator("table.episodes a").first().click();
+await page.locator("table.candidates").first().scrollIntoViewIfNeeded();
+await page.waitForTimeout(500);
+await page.screenshot({ path: here("images/ui-candidates.png") });
+recorded.server.kill("SIGINT");
+
 const tried = await served("try", `${folder}/try`);
 await page.goto(tried.address);
 await page.locator(".said.world .badge").first().waitFor();
@@ -72,7 +81,7 @@ if ((await train.textContent()) === "Train it") {
 }
 // A step whose observation was not expected word for word says more.
 await page.locator(".said .expectation").first().waitFor();
-await page.getByRole("button", { name: "Pause" }).click();
+await page.getByRole("button", { name: "Pause", exact: true }).click();
 await page.waitForTimeout(3000);
 await page.screenshot({ path: here("images/ui-try.png") });
 await browser.close();

@@ -151,7 +151,7 @@ const needsModel = (colouring: Colouring, critic: boolean): boolean =>
 const MISSING: Readonly<Record<Colouring | "critic", string>> = {
   none: "",
   logprob:
-    "No log-probabilities were recorded: the policy is not a model, or its sampler gave none.",
+    "No log-probabilities to show: the policy is not a model, its sampler gave none, or this folder keeps no tokenizer.",
   advantage: "No advantages: this run does not train a policy.",
   critic: "PPO computes advantages from a critic's values, which are not recorded.",
   entropy: "Entropies are not recorded.",

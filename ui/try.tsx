@@ -301,8 +301,17 @@ function useAgent(trial: Trial, agent: string, pause: number) {
     };
     const play = async (): Promise<void> => {
       let state = now.current.game;
+      let failed = 0;
       while (!stopped) {
-        if (!document.hidden || mode === "once") state = await move(state);
+        if (!document.hidden || mode === "once")
+          try {
+            state = await move(state);
+            failed = 0;
+          } catch (error) {
+            // Once may be a checkpoint that was just replaced: it plays another task.
+            if (++failed > 1) throw error;
+            state = undefined;
+          }
         if (mode === "once") return setMode("waiting");
         const rest = state?.over ? 2 * now.current.pause : now.current.pause;
         await new Promise((resolve) => setTimeout(resolve, rest));

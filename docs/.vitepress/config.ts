@@ -1,12 +1,17 @@
 /** The documentation site, from the same Markdown that is read in the repository. */
+import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { defineConfig } from "vitepress";
 import { slug } from "../slug.js";
 
+const { version } = JSON.parse(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+) as { readonly version: string };
+
 const page = (text: string, link: string) => ({ text, link });
 
 export default defineConfig({
-  title: "Pawl",
+  title: `Pawl ${version}`,
   description: "Train language agents that know what their actions do.",
   lang: "en-GB",
   // No icon; without this, browsers ask for one.
