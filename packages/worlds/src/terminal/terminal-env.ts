@@ -1,6 +1,7 @@
 /** Tasks in a bash of this process: one command line a step, until `exit`; then the hidden test scores. */
 import { begun, type Env, EnvError, type StepResult, type Task } from "@pawl/core/envs/env.js";
 import type { ToolEnv } from "@pawl/core/envs/tool-env.js";
+import { withinTime } from "@pawl/core/processes/time-limit.js";
 import type { Tool } from "@pawl/core/text/tool.js";
 import { cutMiddle, isExit, observationOf, openingOf, verdictText } from "./observation.js";
 import * as files from "./shell/file-system.js";
@@ -62,6 +63,17 @@ export function endOf(verdict: Verdict, reward: TerminalWorld["reward"]): StepRe
 /** The commands of a task's solution, one after the other, then the end. */
 export const nextCommand = ({ task, solved }: Episode): string => task.solution[solved] ?? "exit";
 
+/** Seconds that count only for what no limit of the machine's own has met: they break the episode. */
+const LONGEST_COMMAND = 30;
+const LONGEST_TEST = 120;
+
+const watched = <T>(seconds: number, run: () => T): T =>
+  withinTime(
+    1000 * seconds,
+    run,
+    () => new EnvError(`terminal: a command kept this process busy for more than ${seconds} s`),
+  );
+
 const BLANK: StepResult = {
   observation: "Expected a command; exit ends the session.",
   reward: 0,
@@ -108,14 +120,14 @@ function createShared(world: TerminalWorld, from: Episode | undefined) {
       throw new EnvError("terminal: step was called after the end; call reset(task) first.");
     if (isExit(command)) {
       episode = { ...now, over: true };
-      return endOf(scoreTask(now.task, now.session), world.reward);
+      const verdict = watched(LONGEST_TEST, () => scoreTask(now.task, now.session));
+      return endOf(verdict, world.reward);
     }
     if (command.trim() === "") return BLANK;
     // What turns out to be no command changes nothing, not even the clock.
     const failure = likelyFailure(command);
-    const { result, session } = runCommand(
-      failure !== undefined ? cloneSession(now.session) : now.session,
-      command,
+    const { result, session } = watched(LONGEST_COMMAND, () =>
+      runCommand(failure !== undefined ? cloneSession(now.session) : now.session, command),
     );
     const valid = result.code !== failure;
     const solved = now.solved + Number(command === now.task.solution[now.solved]);

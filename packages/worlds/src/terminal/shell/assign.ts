@@ -1,6 +1,7 @@
 /** Assignments: of texts, of elements, of arrays. */
 import { evaluate } from "./arithmetic.js";
 import { expandText, expandWords } from "./expand.js";
+import { spend } from "./machine.js";
 import { keyOf } from "./parameters.js";
 import { type Shell, ShellError, setVariable, textOf, type Variable } from "./shell.js";
 import type { ArrayElement, Assignment, Word } from "./syntax.js";
@@ -56,6 +57,8 @@ export function setElements(
 ): void {
   const old = shell.variables.get(name);
   if (old?.readonly) throw new ShellError(`${name}: readonly variable`, 1, true);
+  // All of them were copied.
+  spend(shell.machine, elements.size / 2);
   if (elements.size > MOST_ELEMENTS) throw new ShellError(`${name}: too many elements`, 1, true);
   shell.variables.set(name, { ...old, value: undefined, elements });
 }

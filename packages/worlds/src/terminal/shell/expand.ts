@@ -2,6 +2,7 @@
 import { evaluate, evaluateNumber } from "./arithmetic.js";
 import { expandBraces } from "./braces.js";
 import { writeFile } from "./file-system.js";
+import { spend } from "./machine.js";
 import { elementsOf, parameterValues, type Values } from "./parameters.js";
 import { expandPaths, isPattern, patternSource, plainPattern } from "./pattern.js";
 import { matcherOf } from "./regex.js";
@@ -139,6 +140,7 @@ function tilde(shell: Shell, text: string, isLast: boolean): string {
 
 /** Adds a value, split by IFS where it is not quoted. */
 function addValue(shell: Shell, fields: Fields, value: string, quoted: boolean): void {
+  spend(shell.machine, value.length / 40);
   if (quoted || !fields.splits) {
     put(fields, value, quoted);
     return;
@@ -226,6 +228,7 @@ function valuesOf(shell: Shell, parameter: Parameter, fields: Fields): Values {
   checkSet(shell, parameter, found);
   if (operator === ":") return slice(shell, parameter, found);
   const change = changeOf(shell, parameter, operator);
+  for (const value of found.values) spend(shell.machine, value.length / 10);
   return { ...found, values: found.values.map(change) };
 }
 

@@ -161,7 +161,8 @@ export function walk(fs: FileSystem, path: string, follow: boolean): Place {
           .filter((part) => part !== "" && part !== ".")
           .reverse(),
       );
-      if (parts.length === 0) place = { folder: ROOT, name: "/", number: ROOT };
+      // A link to `/` or to the folder that it is in.
+      if (parts.length === 0) place = { folder: fs.inodes.get(at)!.parent, name: ".", number: at };
     } else at = number;
   }
   if (mustBeFolder && place.number !== undefined && fs.inodes.get(place.number)!.kind !== "folder")

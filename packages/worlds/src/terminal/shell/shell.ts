@@ -1,5 +1,5 @@
 /** A shell's state: variables, functions, folder, open files. */
-import { type Machine, Stopped } from "./machine.js";
+import { type Machine, Stopped, spend } from "./machine.js";
 import type { Stream } from "./streams.js";
 import type { Command, Script } from "./syntax.js";
 
@@ -96,6 +96,7 @@ export const LONGEST_VALUE = 2 ** 20;
 export function subshell(shell: Shell): Shell {
   if (shell.depth > DEEPEST_SHELL) throw new Stopped("its shells are nested too deeply");
   const process = shell.machine.process++;
+  spend(shell.machine, (shell.variables.size + shell.functions.size) / 10);
   return {
     ...shell,
     variables: new Map(shell.variables),

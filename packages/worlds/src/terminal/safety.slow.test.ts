@@ -1,0 +1,88 @@
+/** Command lines that would hang or kill a careless shell: each ends by itself or is stopped. */
+import { some } from "@pawl/core/dose-testing.js";
+import { expect, it } from "vitest";
+import { runLines } from "./shell/lines-testing.js";
+
+const HOSTILE = [
+  ":(){ :|:& };:",
+  "bomb() { bomb | bomb & }; bomb",
+  "f() { f; }; f",
+  "f() { eval f; }; f",
+  "echo 'bash s' > s; bash s",
+  "echo '. ./s' > s; . ./s",
+  "while true; do :; done",
+  "while :; do sleep 1000; done",
+  "for ((;;)); do :; done",
+  "sleep infinity; sleep 1 &",
+  "yes",
+  "yes > f; cat f f f f > g",
+  "yes | tac | sort | uniq -c",
+  "cat /dev/zero; cat /dev/urandom > f; tail -f f; cat; read x",
+  "head -c 99999999999 /dev/zero | xxd | od | base64",
+  "seq 1 1e300",
+  "rm -rf /; rm -rf /*; ls; echo /*",
+  "rm -rf --no-preserve-root / /dev /usr /bin; cd /; pwd; exec ls",
+  "mv / /x; cp -r / /x; mv /app /app/x; cd /app; rmdir .; rm -r ../app; ls; touch x; pwd",
+  "ln -s . a; ls a/a/a; ls -R a; find -L .; cat a; cp -r a b; echo a/*/*/*; rm a",
+  "ln -s b a; ln -s a b; cat a; cd a; cp a c; ls -L a; find -L a; realpath a; > a",
+  "while mkdir a && cd a; do :; done; pwd | wc -c; rm -rf /app; pwd; ls",
+  "touch {1..5000} {1..5000}x; touch {1..20000}; for i in 1 2 3 4 5; do cp -r . d$i; done; ls | wc -l",
+  "echo {1..1000000000} {a..z}{a..z}{a..z}{a..z}{a..z}{a..z}",
+  "echo /../*/../*/../*/../*/../*/../*/../*/../*/../*",
+  "echo **/**/**/**; ls */*/*/*; echo [a-z]*[a-z]*[a-z]*[!x]; case x in [[[) ;; esac",
+  "x=$(seq 1 100000); echo ${x//*1*2*3*4*5*6*7*8*z/}",
+  "a=x; while :; do a=$a$a; echo $a > f; done",
+  "a=(); while :; do a+=(x); done",
+  "declare -A m; i=0; while :; do m[$i]=$i; i=$((i+1)); done",
+  "printf '%1000000000d %.999999999f %*d' 1 1 999999999 1",
+  "echo $((2**63/0)); echo $((1<<9999)) $((9**9999)) $((-9223372036854775808/-1)); echo $((1%0))",
+  "awk 'BEGIN{while(1) s = s \"xx\"}'",
+  "awk 'BEGIN{for(;;) a[i++]=i}'",
+  "awk 'function f(x){return f(x+1)} BEGIN{f(1)}'; awk 'BEGIN{while(1) print > \"f\" i++}'",
+  "awk 'BEGIN{$999999999=1}'; awk 'BEGIN{NF=99999999; print}'; awk 'BEGIN{printf \"%999999999d %c\", 1, 1e99}'",
+  "echo x | sed ':a;s/x/xx/;ta'",
+  "yes | sed ':a;N;ba'",
+  `echo x | sed '${"s/x/&&&&&&&&/g;".repeat(10)}'`,
+  "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab | grep -E '(a+)+$'",
+  "[[ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab =~ ^(a|aa)+$ ]]",
+  "grep -E 'x{32767}{32767}' /etc/passwd; echo x | sed -E 's/(x{1000}){1000}//'; grep '[' /etc/passwd; grep -E '(' x",
+  "find / -exec find / \\;; find / | xargs cat; grep -r . /; find . -exec",
+  "yes rm | xargs -I{} sh -c '{}'",
+  "diff <(seq 1 20000) <(seq 20000 -1 1); join <(yes) <(yes); comm <(yes) <(yes n); paste <(yes) -",
+  "date -d '99999999999999999 years'; date -d @99999999999999999999; date -d ''; touch -d never x",
+  "truncate -s 99999999999 f; split -b 1 /etc/passwd; mktemp XXXX/XXXX; chmod 999999 .; chmod -R 0 /",
+  "trap 'trap' EXIT; trap 'exit 3' ERR; set -e; exec > f; false",
+  "trap : KILL INT; kill -9 $$; kill 0; wait 99; exit 99999",
+  "IFS=; PATH=; ls; unset PATH HOME IFS PWD; cd; ls; readonly PATH; PATH=x",
+  "printf '\\0\\1\\377\\200' > b; cat b; sort b; grep x b; sed p b; awk 1 b; rev b; . ./b; bash b; chmod +x b; ./b; file b",
+  "echo 'unclosed",
+  'echo "unclosed $(echo `',
+  "cat <<EOF",
+  "if true; then while ((; [[ ${x:-${y",
+  ") } ;; && || | & < > fi done esac do",
+  "\0\u0001\u001b[2J\ud800 \udc00 echo \u202e",
+  `echo ${"a ".repeat(200_000)}`,
+  "x".repeat(1_000_000),
+  "(".repeat(5000),
+  "$(".repeat(5000),
+  "{ ".repeat(3000),
+  "if true; then ".repeat(2000),
+  `echo $((${"(".repeat(3000)}1${")".repeat(3000)}))`,
+  `echo ${"$x".repeat(100_000)}`,
+  `true ${"&& true ".repeat(20_000)}`,
+  `true ${"| cat ".repeat(500)}`,
+  `[[ ${"! ( ".repeat(5000)} x ]]`,
+  `test ${"! ".repeat(5000)} x; expr ${"\\( ".repeat(5000)} 1; find . ${"\\( ".repeat(5000)}`,
+  `awk 'BEGIN{print ${"(".repeat(5000)}1}'; echo x | grep -E '${"(".repeat(5000)}${")".repeat(5000)}'`,
+  `awk 'BEGIN{print ${"- ".repeat(5000)}1}'; sed '${"{".repeat(5000)}' /etc/passwd; cat ${"<<E ".repeat(2000)}`,
+];
+
+it.each(some(HOSTILE).map((line) => [line.slice(0, 60), line]))("ends: %s", (_, line) => {
+  runLines(line, "echo still here");
+});
+
+it("goes on after a command that was stopped", () => {
+  expect(runLines("echo 1 > f", "yes >> f; while :; do :; done", "head -n 1 f", "pwd")).toContain(
+    "/app\n",
+  );
+});
