@@ -2,8 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Environment } from "@pawl/core/envs/env.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
 import { readManifest } from "@pawl/core/runs/manifest.js";
 import { afterAll, expect, it } from "vitest";
+import { refuseChoosing } from "./choosing.js";
 import { runCli } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-choosing-"));
@@ -54,4 +57,21 @@ it.each([
   const { code, stderr } = await runCli(["rollout", ...model, ...args]);
   expect(stderr).toContain(message);
   expect(code).toBeGreaterThan(0);
+});
+
+it("refuses to try actions in worlds that cannot be copied, and only that", () => {
+  const household = openEnvironment({ name: "household" });
+  const far = { ...household, name: "far", create: () => ({ close: async () => undefined }) };
+  const refuse = (name: "vote" | "exact" | "self", environment = far as unknown as Environment) =>
+    refuseChoosing(
+      { candidates: 4, temperature: 1, choose: name === "self" ? { name, tasks: 4 } : { name } },
+      environment,
+      ["test_unseen"],
+    );
+  expect(() => refuse("exact")).toThrow("worlds of far cannot be copied: use vote, self or model");
+  refuse("vote");
+  refuse("self");
+  refuse("exact", household);
+  const program = { ...household, name: "mine", policy: () => undefined } as unknown as Environment;
+  expect(() => refuse("vote", program)).toThrow("episodes of mine are played by a program");
 });
