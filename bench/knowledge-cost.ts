@@ -1,0 +1,194 @@
+/**
+ * What choosing before acting and counterfactuals cost, with the agent in examples/try-start in the
+ * household, on the embedded engine.
+ *
+ *   npm run bench -- knowledge-cost [--rounds 5] [--tasks 64] [--threads 1]
+ *
+ * Ways of acting take turns on the same tasks of test_unseen; with counterfactuals and without, the same
+ * groups are learnt in turns, at a learning rate of 0. The first round of each only warms up. Processor
+ * time, which other programs change less than time, is all threads'.
+ *
+ *   WAY_tokens      tokens read and sampled per step ÷ those of acting; a prompt's beginning that was read
+ *                   for an earlier step counts once
+ *   WAY_cpu         processor seconds per step ÷ those of acting
+ *   WAY_s           the same by the clock
+ *   tried_tokens    tokens learnt with 4 counterfactual states a group ÷ without
+ *   tried_cpu, tried_s   time of scoring, preparing and learning ÷ without
+ *   tried_prepare   share of that spent on trying and preparing
+ */
+import { cpus, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { computeAdvantages } from "@pawl/core/advantages/advantages.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { findEnvKind } from "@pawl/core/envs/registry.js";
+import {
+  type ChoiceCost,
+  choosingPolicy,
+  noCost,
+} from "@pawl/core/rollout/choice/choosing-policy.js";
+import {
+  exactForesight,
+  type Foresight,
+  modelForesight,
+  ownForesight,
+} from "@pawl/core/rollout/choice/foresight.js";
+import { refusalReader } from "@pawl/core/rollout/choice/refusals.js";
+import type { Episode, Group } from "@pawl/core/rollout/episode.js";
+import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
+import type { Policy } from "@pawl/core/rollout/policy.js";
+import { rollout } from "@pawl/core/rollout/rollout.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
+import { evaluationTasks } from "@pawl/core/train/evaluate.js";
+import { createLearner } from "@pawl/core/train/learner.js";
+import { trainConfig } from "@pawl/training/config.js";
+import { openModel } from "@pawl/training/open-model.js";
+import { findModel } from "@pawl/training/saved-model.js";
+import { quick } from "../recipes/quick.js";
+
+const START = "examples/try-start";
+const WAYS = ["acting", "vote", "self", "exact"] as const;
+type Way = (typeof WAYS)[number];
+
+/** Seconds of all threads, and by the clock. */
+interface Spent {
+  readonly cpu: number;
+  readonly clock: number;
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<readonly [T, Spent]> {
+  const [used, from] = [process.cpuUsage(), performance.now()];
+  const result = await work();
+  const { user, system } = process.cpuUsage(used);
+  return [result, { cpu: (user + system) / 1e6, clock: (performance.now() - from) / 1000 }];
+}
+
+const median = (numbers: readonly number[]): number =>
+  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+const rounded = (value: number): number => Number(value.toPrecision(3));
+
+/** Tokens of the episodes, each once. */
+const tokensOf = (episodes: readonly Episode[]): number =>
+  sum(episodes.map(({ steps }) => steps.at(-1)?.sequence?.ids.length ?? 0));
+
+export async function main(args: readonly string[] = []): Promise<object> {
+  const { values: options } = parseArgs({
+    args: [...args],
+    options: {
+      rounds: { type: "string", default: "5" },
+      tasks: { type: "string", default: "64" },
+      threads: { type: "string", default: "1" },
+    },
+  });
+  const parsed = trainConfig(findEnvKind(quick.env.name)).parse({
+    ...quick,
+    model: { start: START },
+    engine: { threads: Number(options.threads) },
+    warmStart: { episodes: 0 },
+  });
+  const config = { ...parsed, optimizer: { ...parsed.optimizer, learningRate: 0 } };
+  const environment = openEnvironment({ ...quick.env });
+  const { weights, tokenizer: files } = await findModel(START);
+  const start = { folder: weights, tokenizer: files };
+  const { engine, tokenizer } = await openModel({ start, engine: config.engine });
+  const style = promptStyle(environment.prompt, config.prompt, tokenizer);
+  const acting = {
+    engine,
+    tokenizer,
+    style,
+    sampling: { maxTokens: config.maxTokens, temperature: 1 },
+  };
+  const tasks = evaluationTasks(environment, "test_unseen", { tasks: Number(options.tasks) });
+  const play = (policy: Policy, groupSize = 1): Promise<readonly Group[]> =>
+    rollout({ environment, policy, style, tasks, groupSize, seed: 0, stepLimit: quick.stepLimit });
+  const rounds = Array.from({ length: Number(options.rounds) + 1 }, (_, round) => round);
+
+  const seen = (await play(enginePolicy(acting))).flatMap(({ episodes }) => episodes);
+  const own = modelForesight(
+    ownForesight(acting),
+    refusalReader(seen.flatMap(({ steps }) => steps)),
+  );
+  const policyOf = (way: Way, cost: ChoiceCost): Policy => {
+    if (way === "acting") return enginePolicy(acting);
+    const foresight: Foresight | undefined = { vote: undefined, self: own, exact: exactForesight }[
+      way
+    ];
+    const choosing = { candidates: 8, beta: 0.5, foresight, whiteSpace: environment.whiteSpace };
+    return choosingPolicy(acting, choosing, cost);
+  };
+  /** Tokens and seconds of a step. */
+  const measure = async (way: Way) => {
+    const cost = noCost();
+    const [groups, spent] = await timed(() => play(policyOf(way, cost)));
+    const episodes = groups.flatMap((group) => group.episodes);
+    const steps = sum(episodes.map((episode) => episode.steps.length));
+    const more = cost.candidates - cost.acted + cost.read + cost.sampled;
+    return {
+      tokens: (tokensOf(episodes) + more) / steps,
+      cpu: spent.cpu / steps,
+      clock: spent.clock / steps,
+    };
+  };
+  const ways: Record<string, number> = {};
+  const played: Record<Way, Awaited<ReturnType<typeof measure>>>[] = [];
+  for (const round of rounds) {
+    const measured = {} as (typeof played)[number];
+    // In turns, so that nobody always goes first.
+    for (const at of WAYS.keys()) {
+      const way = WAYS[(at + round) % WAYS.length]!;
+      measured[way] = await measure(way);
+    }
+    if (round > 0) played.push(measured);
+  }
+  for (const way of WAYS.slice(1))
+    for (const [name, of] of [
+      ["tokens", "tokens"],
+      ["cpu", "cpu"],
+      ["s", "clock"],
+    ] as const)
+      ways[`${way}_${name}`] = rounded(median(played.map((one) => one[way][of] / one.acting[of])));
+
+  const groups = await play(enginePolicy(acting), config.groupSize).then((all) =>
+    all.slice(0, config.groups),
+  );
+  const advantages = computeAdvantages(groups, config.advantage);
+  const learning = async (counterfactual: number) => {
+    const paw = { ...config.paw, counterfactual };
+    const learner = createLearner({ engine, environment, tokenizer, style }, { ...config, paw });
+    const place = { index: 0, seed: 0, stepsBefore: 0, stepsInAll: 1 };
+    const [prepared, before] = await timed(async () =>
+      learner.prepare(groups, advantages, await learner.score(groups), place),
+    );
+    const [result, after] = await timed(() => learner.learn(prepared, place));
+    return {
+      tokens: result!.learnt.tokens,
+      cpu: before.cpu + after.cpu,
+      clock: before.clock + after.clock,
+      prepare: before.cpu / (before.cpu + after.cpu),
+    };
+  };
+  const learnt: {
+    readonly off: Awaited<ReturnType<typeof learning>>;
+    readonly on: Awaited<ReturnType<typeof learning>>;
+  }[] = [];
+  for (const round of rounds) {
+    const first = round % 2 === 0 ? 0 : 4;
+    const [a, b] = [await learning(first), await learning(4 - first)];
+    if (round > 0) learnt.push(first === 0 ? { off: a, on: b } : { off: b, on: a });
+  }
+  await engine.dispose();
+  const over = (of: "tokens" | "cpu" | "clock"): number =>
+    rounded(median(learnt.map(({ off, on }) => on[of] / off[of])));
+  return {
+    ...ways,
+    acting_tokens: rounded(median(played.map(({ acting: one }) => one.tokens))),
+    acting_ms: rounded(1000 * median(played.map(({ acting: one }) => one.cpu))),
+    tried_tokens: over("tokens"),
+    tried_cpu: over("cpu"),
+    tried_s: over("clock"),
+    tried_prepare: rounded(median(learnt.map(({ on }) => on.prepare))),
+    machine: `${cpus().length} × ${cpus()[0]!.model}, Node ${process.version}, ${options.threads} threads`,
+    load: rounded(loadavg()[0]!),
+    rounds: Number(options.rounds),
+  };
+}
