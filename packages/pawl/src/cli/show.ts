@@ -42,6 +42,7 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
     ...(episode.firstObservation === ""
       ? []
       : [`${dim("sees")}  ${indent(episode.firstObservation)}`]),
+    ...beginningLines(episode).map(dim),
   ];
   for (const [index, step] of episode.steps.entries()) {
     if (options.full) lines.push(dim(indent(`      ${promptText(step.prompt)}`)));
@@ -71,6 +72,16 @@ function episodeText(recorded: Episode, colors: Colours, options: { full: boolea
   const sampled = tokensText(tally, sequencesOf(recorded));
   if (sampled !== undefined) lines.push(`${dim("tokens")}  ${sampled}`);
   return lines;
+}
+
+/** Whose the steps are that were not played for this episode. */
+function beginningLines({ hint = 0, branch }: Episode): readonly string[] {
+  const steps = (from: number, to: number): string =>
+    from === to ? `step ${to}` : `steps ${from} to ${to}`;
+  return [
+    ...(hint > 0 ? [`a teacher took ${steps(1, hint)}`] : []),
+    ...(branch ? [`attempt ${branch.from} took ${steps(hint + 1, branch.step)}`] : []),
+  ];
 }
 
 const valueText = (value: unknown): string =>
