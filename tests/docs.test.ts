@@ -224,7 +224,7 @@ describe("docs/papers.md says what the code has", () => {
     expect([...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(having.sort());
     expect(
       rows.filter((cells) => /not there/.test(cells.at(-1)!)).map(([element]) => element),
-    ).toEqual(["ECHO", "Search-R1, ZeroSearch"]);
+    ).toEqual(["Search-R1, ZeroSearch"]);
   });
 
   it("says what is on in the default recipe", () => {

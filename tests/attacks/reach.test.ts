@@ -18,7 +18,7 @@ const PLAIN: readonly RegExp[] = [
   /(^|\.)(model|encoderModel|samplerModel|project|split|splits|types|kinds|families|relations|simplifications|stopOn)$/,
   /(^|\.)(algorithms|arms|only|part|settings|seeds|sizes|budget|budgets|loraTargets|task|tasks|name|license|base)$/,
   // Texts, and numbers that may be words.
-  /(^|\.)(goal|instructions|system|marker|extra|lambda|history|actions|prefix|until|targets|prices)$/,
+  /(^|\.)(goal|instructions|system|marker|extra|lambda|history|actions|prefix|until|skip|targets|prices)$/,
   // Files and folders that are read: data, never code. A run among them is read by the same rules.
   /(^|\.)(data|corpus|ids|train|test|valid|text|template|choices|paraphrases|examples|file|from|cards|compare|models|student)$/,
   /(^|\.)(runs|run|start|checkpoint|resume|finished|mix|policies|policy|world|distillation\.teacher)$/,

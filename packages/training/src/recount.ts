@@ -84,6 +84,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
       (isSelectable &&
         paw.targets === "own" &&
         paw.until === undefined &&
+        paw.skip === undefined &&
         paw.counterfactual === 0)) && {
       "world.targets": targets,
       "train.tokens": tokensRead(

@@ -56,6 +56,14 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         .refine(isPattern, "expected a regular expression")
         .optional()
         .describe("predict an observation up to the first match of this regular expression"),
+      skip: z
+        .string()
+        .min(1)
+        .refine(isPattern, "expected a regular expression")
+        .optional()
+        .describe(
+          "do not predict what this regular expression matches at the beginning of an observation, such as warnings (ECHO)",
+        ),
       counterfactual: z
         .int()
         .min(0)

@@ -126,7 +126,7 @@ function sequenceOf(
 
 /** Throws where other actions cannot be tried, or what they bring would not be learnt. */
 export function checkCounterfactuals(
-  { counterfactual, loss, entropy, targets, until }: PawOptions,
+  { counterfactual, loss, entropy, targets, until, skip }: PawOptions,
   environment: Environment,
 ): void {
   if (counterfactual === 0 || loss === "off") return;
@@ -139,8 +139,8 @@ export function checkCounterfactuals(
     refuse(
       "its states are selected before the engine is asked for full entropies: set paw.entropy sampled",
     );
-  if (targets !== "own" || until !== undefined)
-    refuse("it learns what the world answers, whole: leave paw.targets and paw.until out");
+  if (targets !== "own" || until !== undefined || skip !== undefined)
+    refuse("it learns what the world answers, whole: leave paw.targets, until and skip out");
   if (bringsPolicy(environment))
     refuse(`episodes of ${environment.name} are played by a program: take another environment`);
   const world = environment.create();

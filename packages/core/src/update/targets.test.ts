@@ -86,6 +86,17 @@ describe("paw.until", () => {
   });
 });
 
+describe("paw.skip", () => {
+  it("learns an observation behind the match at its beginning, and nothing of one that matches", () => {
+    // The observations read "a0 a1 ", "b0 b1 b2 ", "a0 ", "b0 b1 ".
+    expect(learnt({ alpha: 1, skip: "b0 b1|a0|b1" })).toEqual([[301], [312], [], []]);
+  });
+
+  it("must be a regular expression", () => {
+    expect(() => pawOptions().parse({ loss: "cmae", skip: "(" })).toThrow(/regular expression/);
+  });
+});
+
 describe("paw.every", () => {
   it("learns observations in every so many updates", () => {
     const paw = pawOptions().parse({ loss: "ce", lambda: 0.05, every: 4 });

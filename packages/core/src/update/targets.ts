@@ -8,7 +8,7 @@
  *   texts      one of these texts after another: those of another world
  *
  * `until` cuts an observation at the first match of a regular expression, so that a part of it is not
- * learnt, such as lists of what is seen.
+ * learnt, such as lists of what is seen. What `skip` matches at its beginning is read, but not learnt.
  */
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -24,14 +24,17 @@ export const pawAt = (paw: PawOptions, update: number): PawOptions =>
 /** The transitions with the tokens of what each is to predict in place of its observation. */
 export function retarget(
   transitions: readonly SelectedTransition[],
-  { targets, until }: Pick<PawOptions, "targets" | "until">,
+  { targets, until, skip }: Pick<PawOptions, "targets" | "until" | "skip">,
   tokenizer: TargetTokenizer | undefined,
 ): readonly SelectedTransition[] {
   const needed = (): TargetTokenizer => {
     if (tokenizer !== undefined) return tokenizer;
-    throw new Error("paw.until and texts as paw.targets need the tokenizer of the episodes");
+    throw new Error(
+      "paw.until, paw.skip and texts as paw.targets need the tokenizer of the episodes",
+    );
   };
-  const own = until === undefined ? transitions : cutAt(transitions, until, needed());
+  const whole = until === undefined ? transitions : cutAt(transitions, until, needed());
+  const own = skip === undefined ? whole : skipped(whole, skip, needed());
   if (targets === "own") return own;
   const selected = own.filter((transition) => transition.selected);
   const texts =
@@ -85,5 +88,22 @@ function cutAt(
     let kept = ids.length;
     while (kept > 0 && decode(ids.slice(0, kept)).length > at) kept--;
     return answered(transition, ids.slice(0, kept));
+  });
+}
+
+/** The selected transitions with observations that begin behind the match. */
+function skipped(
+  transitions: readonly SelectedTransition[],
+  skip: string,
+  { decode }: TargetTokenizer,
+): readonly SelectedTransition[] {
+  const pattern = new RegExp(`^(?:${skip})`);
+  return transitions.map((transition) => {
+    if (!transition.selected) return transition;
+    const ids = observed(transition);
+    const length = pattern.exec(decode(ids))?.[0].length ?? 0;
+    let left = 0;
+    while (left < ids.length && decode(ids.slice(0, left)).length < length) left++;
+    return { ...transition, observationStart: transition.observationStart + left };
   });
 }

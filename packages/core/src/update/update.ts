@@ -60,7 +60,7 @@ export interface UpdateOptions {
   readonly distillation?: Distillation | undefined;
   /** What other actions would have brought: for `paw.counterfactual`. */
   readonly counterfactuals?: readonly Counterfactual[];
-  /** For `paw.until`, and texts as `paw.targets`. */
+  /** For `paw.until`, `paw.skip`, and texts as `paw.targets`. */
   readonly tokenizer?: TargetTokenizer;
 }
 

@@ -174,7 +174,12 @@ it("what our limits have not met breaks the episode", () => {
     ...{ id: "x", family: "x", difficulty: 1, instruction: "x", folder: "/app", solution: [] },
     ...{ files: {}, test: "" },
   };
-  const env = createTerminalEnv({ taskOf: () => task, output: 1000, reward: "success" });
+  const env = createTerminalEnv({
+    taskOf: () => task,
+    output: 1000,
+    reward: "success",
+    noise: "off",
+  });
   env.reset({ id: "x", split: "x", type: "x" });
   const { machine } = env.episode.session;
   Object.defineProperty(machine, "work", {

@@ -2,6 +2,7 @@
 import { begun, type Env, EnvError, type StepResult, type Task } from "@pawl/core/envs/env.js";
 import type { ToolEnv } from "@pawl/core/envs/tool-env.js";
 import { withinTime } from "@pawl/core/processes/time-limit.js";
+import { mixSeed } from "@pawl/core/random.js";
 import type { Tool } from "@pawl/core/text/tool.js";
 import { cutMiddle, isExit, observationOf, openingOf, verdictText } from "./observation.js";
 import * as files from "./shell/file-system.js";
@@ -19,6 +20,8 @@ export interface TerminalWorld {
   readonly output: number;
   /** Whether a part of what was asked earns a part of the reward. */
   readonly reward: "success" | "share";
+  /** Whether what a command shows ends with what no history can tell. */
+  readonly noise: "off" | "status";
 }
 
 /** The state of an episode. */
@@ -132,8 +135,9 @@ function createShared(world: TerminalWorld, from: Episode | undefined) {
     const valid = result.code !== failure;
     const solved = now.solved + Number(command === now.task.solution[now.solved]);
     if (valid) episode = { ...now, session, solved };
+    const text = observationOf(result, world.output);
     return {
-      observation: observationOf(result, world.output),
+      observation: world.noise === "status" && valid ? `${text}\n${statusOf(session)}` : text,
       reward: 0,
       done: false,
       info: { valid, success: false },
@@ -142,6 +146,13 @@ function createShared(world: TerminalWorld, from: Episode | undefined) {
   const copy = (): Episode | undefined =>
     episode && { ...episode, session: cloneSession(episode.session) };
   return { facts, act, copy };
+}
+
+/** When a command ended, the number of its process, and an id, all different in every episode. */
+function statusOf({ machine }: Session): string {
+  const time = new Date(machine.time).toISOString().slice(11, 19);
+  const id = mixSeed("status", machine.time, machine.process).toString(16).padStart(8, "0");
+  return `[${time} pid ${machine.process} id ${id}]`;
 }
 
 /** With which code a line fails if it is no command at all: it cannot be read, or is a name that nobody knows. */

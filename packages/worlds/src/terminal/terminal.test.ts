@@ -70,6 +70,17 @@ describe("a session", () => {
     expect(begin({}, "train/0", 2).goal).toBe(begin({}, "train/0", 1).goal);
   });
 
+  it("can end what every command shows with noise", () => {
+    const [one, other] = [1, 2].map((seed) => begin({ noise: "status" }, "train/0", seed));
+    const form = /^hi\n\[\d\d:\d\d:\d\d pid \d+ id [0-9a-f]{8}\]$/;
+    const shown = [one!, other!].map((env) => env.step("echo hi").observation);
+    for (const text of shown) expect(text).toMatch(form);
+    expect(shown[0]).not.toBe(shown[1]);
+    expect(one!.step("xyzzy").observation).toBe(
+      "bash: line 1: xyzzy: command not found\n[exit code 127]",
+    );
+  });
+
   it("knows names and syntax that are no commands, and leaves everything as it was", () => {
     const env = begin();
     const before = env.clone().step("date +%N; echo $$").observation;
@@ -96,6 +107,7 @@ describe("options that would change nothing", () => {
   it.each([
     [{ runner: "docker" }, /runner is about tasks of a folder/],
     [{ skip: true }, /skip is about tasks of a folder/],
+    [{ tasks: "x", runner: "podman", noise: "status" }, /noise is added by the shell/],
     [{ tasks: "x", difficulty: 2 }, /difficulty is about made-up tasks, and x has tasks/],
     [{ tasks: "x", kinds: ["logs"] }, /kinds is about made-up tasks/],
   ])("are refused: %j", (options, message) => {

@@ -51,6 +51,10 @@ const terminalOptions = z.strictObject({
     .enum(["success", "share"])
     .default("success")
     .describe("what is rewarded: 1 for passing the tests, or the share that they say was reached"),
+  noise: z
+    .enum(["off", "status"])
+    .default("off")
+    .describe("end what a command shows with a time, a process and an id, new in every episode"),
   output: z
     .int()
     .min(100)
@@ -134,7 +138,11 @@ function open(options: Options): Environment | ToolEnvironment {
 
 /** Refuses options that would change nothing. */
 function refuseIdle(options: Options): void {
-  const { tasks, runner, skip, seed, difficulty, kinds } = options;
+  const { tasks, runner, skip, noise, seed, difficulty, kinds } = options;
+  if (runner !== "process" && noise !== "off")
+    throw new EnvError(
+      `terminal: noise is added by the shell of this process, and runner is ${runner}: leave one of them out.`,
+    );
   if (tasks === undefined) {
     if (runner !== "process" || skip)
       throw new EnvError(
