@@ -42,6 +42,7 @@ import paperWorldModel from "../recipes/paper-world-model.js";
 import { scienceworld } from "../recipes/scienceworld.js";
 import { search } from "../recipes/search.js";
 import { tauRetail } from "../recipes/tau-retail.js";
+import { terminal } from "../recipes/terminal.js";
 import textworldDelivery from "../recipes/textworld-delivery.js";
 import textworldGames from "../recipes/textworld-games.js";
 import { warmStart } from "../recipes/warm-start.js";
@@ -187,6 +188,30 @@ describe.each([
     });
     expect(solved).toEqual(Array(count).fill(true));
   });
+});
+
+it("terminal is accepted by the schema of training, and its teacher needs few steps and tokens", async () => {
+  const config = trainConfig(findEnvKind("terminal")).parse(terminal);
+  const environment = openEnvironment({ ...config.env, name: "terminal" });
+  const style = promptStyle(environment.prompt, config.prompt);
+  const tokenizer = buildTokenizer(await worldTexts(environment, style));
+  const count = dose(100);
+  for (const split of config.evaluation.splits)
+    await play({
+      ...{ environment, style, policy: expertPolicy(environment.expert!), groupSize: 1, seed: 0 },
+      tasks: environment.tasks(split).slice(0, count),
+      stepLimit: config.stepLimit!,
+      onEpisode({ steps, success }) {
+        expect(success).toBe(true);
+        const shown = steps
+          .at(-1)!
+          .prompt.map(({ text }) => text)
+          .join("");
+        expect(tokenizer.encode(shown).length).toBeLessThan(250);
+        for (const { response } of steps)
+          expect(tokenizer.encode(response).length).toBeLessThan(config.maxTokens);
+      },
+    });
 });
 
 it("warm-start is accepted by the schemas of both its parts", () => {

@@ -1,5 +1,4 @@
 /** What no history can tell of a terminal is found by replaying an episode under other seeds. */
-import { openEnvironment } from "@pawl/core/envs/open.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { expertPolicy } from "@pawl/core/rollout/policies/config.js";
 import { play } from "@pawl/core/rollout/rollout.js";

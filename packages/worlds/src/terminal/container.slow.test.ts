@@ -1,12 +1,23 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { RemoteEnv } from "@pawl/core/envs/env.js";
+import { callText } from "@pawl/core/text/tool.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasBash } from "./bash-testing.js";
 import { openContainer, rewardOf } from "./container.js";
 import { readHarborFolder } from "./harbor-folder.js";
 import { writeHarborTask } from "./harbor-write.js";
 import { madeTasks, taskKinds } from "./tasks.js";
+import { terminal } from "./terminal.js";
 
 /**
  * No Docker: a program of that name that keeps what it is told in a log, and runs what it should
@@ -40,6 +51,9 @@ case $verb in
 esac
 `;
 
+const write = (command: string, actions: "text" | "tool"): string =>
+  actions === "text" ? command : callText({ tool: "bash", arguments: { command } });
+
 describe.skipIf(!hasBash)("a task in a container, with a fake docker", () => {
   let folder: string;
   const before = process.env.PATH;
@@ -71,6 +85,28 @@ describe.skipIf(!hasBash)("a task in a container, with a fake docker", () => {
     }
     expect(log()).toMatch(/run --detach --rm .*--network none .*--workdir \/app/);
     expect(log()).toContain("rm --force c0");
+  });
+
+  it.each(["text", "tool"] as const)("is played as a world, acted on by %s", async (actions) => {
+    const tasks = join(folder, `tasks-${actions}`);
+    const source = madeTasks({ seed: 4, difficulty: 1, kinds: ["chain"] });
+    for (const made of source.lists.test!().slice(0, 2).map(source.load))
+      await writeHarborTask(tasks, made);
+    const options = terminal.options.parse({ tasks, runner: "docker", actions });
+    terminal.ready!(options);
+    const environment = terminal.open(options);
+    for (const task of environment.tasks("test")) {
+      const env = environment.create() as RemoteEnv;
+      expect(await env.reset(task, 0)).toMatch(/^In .*: .*\.txt/);
+      let result = await env.step(write("nothing-here", actions));
+      expect(result).toMatchObject({ done: false, info: { valid: false } });
+      while (!result.done) result = await env.step(environment.expert!(env));
+      expect(result).toMatchObject({ reward: 1, info: { success: true, score: 1 } });
+      await env.reset(task, 0);
+      expect(await env.step(write("exit", actions))).toMatchObject({ reward: 0, done: true });
+      await env.close();
+    }
+    expect(readdirSync(join(folder, "containers"))).toEqual([]);
   });
 
   it("keeps its folder between commands, also after exit, and says what went wrong", async () => {
