@@ -106,7 +106,7 @@ describe("a newcomer", () => {
   it("sees both in the help, with their own settings", () => {
     const groups = ["advantage", "paw"].map((group) => pawl("train", "--help", group).stdout);
     const stdout = groups.join("\n");
-    expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|ppo");
+    expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|tree|ppo");
     expect(stdout).toMatch(/--advantage\.margin NUMBER\s+added to every advantage/);
     expect(stdout).toContain("--paw.loss cmae|mae|ce|squared|off");
     expect(stdout).toMatch(/cross-entropy,\s+squared\s+error/);
