@@ -97,6 +97,16 @@ describe("paw.skip", () => {
   });
 });
 
+describe("expressions that never end", () => {
+  it.each(["until", "skip"])("are broken off by name (paw.%s)", (setting) => {
+    const paw = pawOptions().parse({ loss: "cmae", lambda: 1, alpha: 1, [setting]: "(a+)+b" });
+    const endless = { ...tokenizer, decode: () => "a".repeat(40) };
+    expect(() =>
+      prepareUpdate(groups, advantages, { paw, maxReturn: 10, tokenizer: endless }),
+    ).toThrow(`paw.${setting}: the expression looked at one observation for more than a second`);
+  });
+});
+
 describe("paw.every", () => {
   it("learns observations in every so many updates", () => {
     const paw = pawOptions().parse({ loss: "ce", lambda: 0.05, every: 4 });

@@ -10,7 +10,9 @@
  * `until` cuts an observation at the first match of a regular expression, so that a part of it is not
  * learnt, such as lists of what is seen. What `skip` matches at its beginning is read, but not learnt.
  */
+import { UserError } from "../errors.js";
 import type { PawOptions } from "../objectives/paw-options.js";
+import { withinTime } from "../processes/time-limit.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { SelectedTransition } from "./transitions.js";
 
@@ -73,6 +75,19 @@ function answered(
   };
 }
 
+/** A run that is resumed brings its expressions along, and some never end. */
+const MOST_MS = 1000;
+
+const inTime = <T>(setting: "until" | "skip", search: () => T): T =>
+  withinTime(
+    MOST_MS,
+    search,
+    () =>
+      new UserError(
+        `paw.${setting}: the expression looked at one observation for more than a second: give one without repetitions of repetitions, such as (a+)+`,
+      ),
+  );
+
 /** The selected transitions with the tokens of the observation that end before the match. */
 function cutAt(
   transitions: readonly SelectedTransition[],
@@ -83,7 +98,8 @@ function cutAt(
   return transitions.map((transition) => {
     if (!transition.selected) return transition;
     const ids = observed(transition);
-    const at = decode(ids).search(pattern);
+    const text = decode(ids);
+    const at = inTime("until", () => text.search(pattern));
     if (at < 0) return transition;
     let kept = ids.length;
     while (kept > 0 && decode(ids.slice(0, kept)).length > at) kept--;
@@ -101,7 +117,8 @@ function skipped(
   return transitions.map((transition) => {
     if (!transition.selected) return transition;
     const ids = observed(transition);
-    const length = pattern.exec(decode(ids))?.[0].length ?? 0;
+    const text = decode(ids);
+    const length = inTime("skip", () => pattern.exec(text)?.[0].length ?? 0);
     let left = 0;
     while (left < ids.length && decode(ids.slice(0, left)).length < length) left++;
     return { ...transition, observationStart: transition.observationStart + left };
