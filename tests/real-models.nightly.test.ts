@@ -205,7 +205,8 @@ describe.each(MODELS)("%s (needs %s)", (_, variable, parameters) => {
       expect(texts.map((text) => tokenizer.encode(text))).toEqual(theirs.texts);
       expect(dialogue).toEqual(theirs.dialogue.slice(0, 200));
       expect(prompts).toEqual(theirs.prompts);
-      const rendered = tokenizer.chat(CALLS, { addGenerationPrompt: true, tools: TOOLS as never });
+      const tools = TOOLS.map((tool) => tool.function);
+      const rendered = tokenizer.chat(CALLS, { addGenerationPrompt: true, tools });
       expect(rendered).toBe(theirs.tools);
       if (callFormOf(tokenizer.chatTemplate) === "hermes")
         expect(rendered).toContain(
