@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
@@ -43,8 +42,10 @@ const replaced = new Map(
   ].map(([ours, other]) => [join(root, ours), join(here, other)]),
 );
 
+const WASM = "ort-wasm-simd-threaded.wasm";
+
 /** Builds the page into a folder. */
-export async function buildPage(out) {
+async function buildPage(out) {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -91,10 +92,6 @@ export async function buildPage(out) {
     .map((entry) => relative(runs, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
     .sort();
   writeFileSync(join(runs, "files.json"), JSON.stringify(files));
-  return statSync(join(out, "onnx.wasm")).size;
 }
 
-const WASM = "ort-wasm-simd-threaded.wasm";
-
-const [, script, out] = process.argv;
-if (script === fileURLToPath(import.meta.url)) await buildPage(out);
+await buildPage(process.argv[2]);

@@ -6,16 +6,9 @@ import { createPlay } from "@pawl/ui/server/play.js";
 import { createUiServer } from "@pawl/ui/server/server.js";
 import { tarOf } from "./archive.js";
 import type { FromDesk, FromTrainer, ToDesk, ToTrainer } from "./messages.js";
-import {
-  applyChanges,
-  changesBelow,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from "./node/files.js";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "./node/files.js";
 import { Asked, type createServer, Reply } from "./node/http.js";
+import { applyChanges, changesBelow } from "./node/mirror.js";
 import { dirname, join } from "./node/paths.js";
 import { TRIAL } from "./trial.js";
 

@@ -1,5 +1,5 @@
 /** What the page, its desk and its trainer tell each other. */
-import type { Change } from "./node/files.js";
+import type { Change } from "./node/mirror.js";
 
 /** A request of the page: as to the server of `pawl ui`, or for a run's files. */
 export type ToDesk =

@@ -8,7 +8,7 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { trainRun } from "@pawl/training/run.js";
 import { quick } from "../../recipes/quick.js";
 import type { FromTrainer, ToTrainer } from "./messages.js";
-import { applyChanges, type Change, changesBelow } from "./node/files.js";
+import { applyChanges, type Change, changesBelow } from "./node/mirror.js";
 import { TRIAL, UPDATES } from "./trial.js";
 
 registerEnv(household);

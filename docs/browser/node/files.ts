@@ -14,7 +14,7 @@ interface File {
   version: number;
 }
 
-const files = new Map<string, File>();
+export const files = new Map<string, File>();
 const folders = new Map<string, number>([["/", 1]]);
 const open_ = new Map<
   number,
@@ -40,12 +40,12 @@ function fail(code: string, call: string, path: string): never {
   });
 }
 
-const made = (bytes: Uint8Array, ino = ++last): File => ({
+export const made = (bytes: Uint8Array, ino = ++last): File => ({
   ...{ ino, bytes, size: bytes.length },
   ...{ mtimeMs: Date.now(), nlink: 1, version: 0 },
 });
-const content = ({ bytes, size }: File): Uint8Array => bytes.subarray(0, size);
-const changed = (file: File): void => {
+export const content = ({ bytes, size }: File): Uint8Array => bytes.subarray(0, size);
+export const changed = (file: File): void => {
   file.version++;
   file.mtimeMs = Date.now();
 };
@@ -376,51 +376,6 @@ const refuse = (): never => {
 };
 export const createReadStream = refuse;
 export const openAsBlob = refuse;
-
-// Copies of a folder in another worker.
-
-/** A file as another worker is told of it; one that is gone has no bytes. */
-export interface Change {
-  readonly path: string;
-  readonly ino: number;
-  readonly bytes?: Uint8Array;
-}
-
-/** What has changed below a folder since the last call. */
-export function changesBelow(folder: string): () => readonly Change[] {
-  let before = new Map<string, string>();
-  return () => {
-    const now = new Map<string, string>();
-    const changes: Change[] = [];
-    for (const [path, file] of files) {
-      if (!path.startsWith(`${folder}/`)) continue;
-      const stamp = `${file.ino} ${file.version}`;
-      now.set(path, stamp);
-      if (before.get(path) !== stamp)
-        changes.push({ path, ino: file.ino, bytes: content(file).slice() });
-    }
-    for (const path of before.keys()) if (!now.has(path)) changes.push({ path, ino: 0 });
-    before = now;
-    return changes;
-  };
-}
-
-/** Makes the same changes here. */
-export function applyChanges(changes: readonly Change[]): void {
-  for (const { path, ino, bytes } of changes) {
-    if (bytes === undefined) {
-      rmSync(path, { force: true });
-      continue;
-    }
-    mkdirSync(dirname(path), { recursive: true });
-    const known = files.get(path);
-    if (known?.ino !== -ino) files.set(path, made(bytes, -ino));
-    else {
-      Object.assign(known, { bytes, size: bytes.length });
-      changed(known);
-    }
-  }
-}
 
 // Our modules look for the package's folder by its manifest.
 mkdirSync("/package/lib", { recursive: true });

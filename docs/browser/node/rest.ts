@@ -4,7 +4,7 @@
  */
 import { MEMORY } from "./globals.js";
 
-/** Two, so that the page itself stays quick on a machine with few. */
+/** One less than there are, and at most four, so that the page itself stays quick. */
 export const availableParallelism = (): number =>
   Math.max(1, Math.min(4, navigator.hardwareConcurrency - 1));
 export const homedir = (): string => "/home";
