@@ -83,12 +83,13 @@ const episodesOf = (folder: string): readonly Episode[] => [
   ...openRun(folder, () => undefined).episodes(),
 ];
 
-/** Few and short updates of the student after a warm start. */
-const train = (out: string, ...more: readonly string[]) =>
+/** Few and short updates of the student. */
+const train = (out: string, ...more: readonly string[]) => trainAgent(agent, out, ...more);
+const trainAgent = (file: string, out: string, ...more: readonly string[]) =>
   runCli([
-    ...["train", "--agent", agent, "--model.start", student, "--engine.threads", "1"],
+    ...["train", "--agent", file, "--model.start", student, "--engine.threads", "1"],
     ...["--updates", "1", "--groups", "2", "--group-size", "2", "--max-tokens", "8"],
-    ...["--warm-start.sft.batch", "2", "--evaluation.every", "0", "--out", out, ...more],
+    ...["--evaluation.every", "0", "--out", out, ...more],
   ]);
 
 it("records a teacher in the student's tokens; the student imitates it, and goes on with RL", async () => {
@@ -121,7 +122,9 @@ it("records a teacher in the student's tokens; the student imitates it, and goes
   expect(steps[1]!.sequence).not.toHaveProperty("logprobs");
 
   const run = join(parent, "run");
-  const warm = ["--warm-start.runs", out, "--warm-start.min-return", "1"];
+  const warm = [
+    ...["--warm-start.runs", out, "--warm-start.min-return", "1", "--warm-start.sft.batch", "2"],
+  ];
   const trained = await train(run, ...warm, "--warm-start.episodes", "4");
   expect(trained.code, trained.stderr).toBe(0);
   const replayed = await runCli(["replay", run]);
@@ -163,6 +166,48 @@ it("leaves out what the teacher's server breaks, and what the teacher garbles", 
   const broken = episodesOf(out).filter(({ stop }) => stop === "broken");
   expect(broken.map(({ task }) => task.id).sort()).toEqual(["train/1", "train/4"]);
 }, 60_000);
+
+/** How far a run's model was from its teacher in each update. */
+const distancesOf = (run: string) =>
+  openRun(run, () => undefined)
+    .metrics()
+    .flatMap((line) => line["distillation.kl"] ?? []);
+
+it("a run teaches an agent's model on its own tokens, where distill points to, under masks too", async () => {
+  const { out } = await distil("shown", clerk);
+  const teacher = join(parent, "teacher");
+  const warm = [
+    "--warm-start.runs",
+    out,
+    "--warm-start.episodes",
+    "4",
+    "--warm-start.min-return",
+    "1",
+  ];
+  const sft = ["--warm-start.sft.epochs", "12", "--warm-start.sft.optimizer.learning-rate", "2e-3"];
+  await train(teacher, ...warm, ...sft, "--updates", "0");
+  const pointed = await runCli(["distill", agent, "--teacher", teacher, "--student", student]);
+  expect(pointed.code).toBe(2);
+  expect(pointed.stderr).toContain("pawl train --distillation.teacher), got");
+
+  const pupil = join(parent, "pupil");
+  const faster = ["--optimizer.learning-rate", "5e-3", "--optimizer.warmup", "0", "--groups", "4"];
+  const learnt = await train(pupil, "--distillation.teacher", teacher, "--updates", "4", ...faster);
+  expect(learnt.code, learnt.stderr).toBe(0);
+  const distances = distancesOf(pupil);
+  expect(distances.at(-1)!).toBeLessThan(0.9 * distances[0]!);
+  const replayed = await runCli(["replay", pupil]);
+  expect(replayed.code, replayed.stdout + replayed.stderr).toBe(0);
+
+  // A teacher that is the student itself says the same of answers that are held to a schema.
+  const same = join(parent, "same");
+  const orders = join("examples", "orders-agent.ts");
+  const long = ["--max-tokens", "48"];
+  const masked = await trainAgent(orders, same, "--distillation.teacher", student, ...long);
+  expect(masked.code, masked.stderr).toBe(0);
+  expect(episodesOf(same)[0]!.steps[0]!.sequence).toHaveProperty("constraint");
+  expect(Math.abs(distancesOf(same)[0]!)).toBeLessThan(1e-5);
+}, 240_000);
 
 it("names a server that only fails, and refuses worlds", async () => {
   const { code, stderr } = await distil("failed", fails(401, "who?"));

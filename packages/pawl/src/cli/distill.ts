@@ -13,6 +13,7 @@ import { defaultRunFolder } from "@pawl/core/runs/run-folder.js";
 import { promptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import { evaluationTasks, modelPolicy } from "@pawl/core/train/evaluate.js";
 import { requireConsent } from "@pawl/core/trust/consent.js";
+import { address } from "@pawl/core/trust/reach.js";
 import { checkAgentPrompt } from "@pawl/training/checks.js";
 import { shuffleOption } from "@pawl/training/config.js";
 import { engineOptions } from "@pawl/training/engines.js";
@@ -30,7 +31,17 @@ import { rolloutProgress } from "./rollout-progress.js";
 
 const count = z.int().min(1);
 const { baseUrl, ...endpoint } = chatEndpointOptions.shape;
-const teacherOptions = z.strictObject({ address: baseUrl, ...endpoint });
+const teacherUrl = z.url({
+  protocol: /^https?$/,
+  error: ({ code }) =>
+    code === "invalid_format"
+      ? "expected the base URL of an API, such as http://localhost:8000/v1 (a run or a model's folder scores what the student itself writes instead: pawl train --distillation.teacher)"
+      : undefined,
+});
+const teacherOptions = z.strictObject({
+  address: address(teacherUrl).describe(baseUrl.description!),
+  ...endpoint,
+});
 
 const options = (peek: Peek) =>
   z.strictObject({
@@ -98,7 +109,7 @@ export const distill = defineCommand({
       );
     checkAgentPrompt(settings.prompt);
     requireConsent(teacherOptions, settings.teacher, "teacher");
-    const { address, ...rest } = settings.teacher;
+    const { address: url, ...rest } = settings.teacher;
     const { minReturn = environment.maxReturn } = settings;
     if (minReturn > environment.maxReturn)
       throw new ConfigError(
@@ -112,7 +123,7 @@ export const distill = defineCommand({
       engine: settings.engine,
     });
     const style = promptStyle(environment.prompt, settings.prompt, model.tokenizer);
-    const teacher = createTeacher({ ...rest, baseUrl: address });
+    const teacher = createTeacher({ ...rest, baseUrl: url });
     const common = {
       ...{ environment, tasks, style, seed, stepLimit, signal },
       onProblem: (message: string) => warn(io, message),
