@@ -23,7 +23,10 @@ export interface DecodeCache {
   feeds(): Feeds;
   /** Takes the new token's keys and values from a decode step's results. */
   append(results: ReadonlyMap<string, Float32Array>): void;
-  /** A cache of only the given groups (in order) and rows; this one must not be used any more. */
+  /**
+   * A cache of only the given groups (in order) and rows, of which one may become several; this one must
+   * not be used any more.
+   */
   compact(groups: readonly KeptGroup[]): DecodeCache;
   /** Appends the own tokens of row r of group g to its prompt in a KV cache, at the given row. */
   writeBack(g: number, r: number, into: KvCache, row: number): void;
@@ -158,9 +161,11 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
       ).flat();
       // Rows move towards the beginning, so a row may already be in its place.
       const together = (which: "keys" | "values", arrays: readonly Float32Array[]) =>
-        arrays.map((array, i) =>
-          pickBlocks(array, keptGroups, prompt, scratch(which, i, keptGroups.length * prompt)),
-        );
+        keptGroups.length === groups
+          ? arrays
+          : arrays.map((array, i) =>
+              pickBlocks(array, keptGroups, prompt, scratch(which, i, keptGroups.length * prompt)),
+            );
       const own = (arrays: readonly Float32Array[]) =>
         arrays.map((array) =>
           pickBlocks(array, ownRows, width, new Float32Array(ownRows.length * width)),

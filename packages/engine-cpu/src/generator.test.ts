@@ -71,3 +71,49 @@ it.each([
     await Promise.all(sessions.map((each) => each.dispose()));
   },
 );
+
+it("computes once what several samples of a prompt begin with", async () => {
+  const sessions = createSessions(1);
+  let decoded = 0;
+  const get: typeof sessions.get = async (key, ...more) => {
+    const compiled = await sessions.get(key, ...more);
+    const run: typeof compiled.run = (feeds, into) => {
+      if (key.endsWith("decode")) decoded += feeds.positions!.data.length;
+      return compiled.run(feeds, into);
+    };
+    return { ...compiled, run };
+  };
+  const { sample } = createGenerator(config, { ...sessions, get }, { maxCachedBytes: 2 ** 24 });
+  const weights = weightsOf(1, 1);
+  const tokens = createRandom(7);
+  const temperatures = [0, 0.15, 0.2, 0.25, 1];
+  const requests = temperatures.map((temperature, seed) => ({
+    ...{ seed, temperature, maxTokens: 9, stop: [[3], [9, 4]] },
+    prompt: Array.from({ length: 6 + seed }, () => tokens.int(32)),
+  }));
+  const together = await sample(
+    requests.map((request) => ({ request, first: 0, count: 8 })),
+    weights,
+  );
+  const some = decoded;
+  const alone = await sample(
+    requests.flatMap((request) =>
+      Array.from({ length: 8 }, (_, first) => ({ request, first, count: 1 })),
+    ),
+    weights,
+  );
+  expect(together.flat().map(({ tokens }) => tokens)).toEqual(
+    alone.flat().map(({ tokens }) => tokens),
+  );
+  together.flat().forEach(({ logprobs }, i) => {
+    logprobs.forEach((value, at) => {
+      expect(value).toBeCloseTo(alone[i]![0]!.logprobs[at]!, 5);
+    });
+  });
+  const kinds = together.map((samples) => new Set(samples.map(({ tokens }) => tokens.join())).size);
+  expect(kinds[0]).toBe(1);
+  expect(kinds.some((count) => count > 1 && count < 8)).toBe(true);
+  expect(kinds[4]).toBeGreaterThan(5);
+  expect(some).toBeLessThan(decoded - some);
+  await sessions.dispose();
+});

@@ -8,10 +8,11 @@
  *    continue apart.
  * 3. Prefill (`prefill.ts`): whole prompts, or only the suffix after a cached prefix. Their keys and
  *    values form a KV cache (`kv-cache.ts`), which all samples of a prompt share.
- * 4. Decode: each decode step draws one token for every row. A row's own keys and values grow in the
+ * 4. Decode: each decode step draws one token for every row. Samples of a prompt that have drawn the
+ *    same tokens so far are one path, which is computed once; its own keys and values grow in the
  *    decode cache (`decode-cache.ts`).
- * 5. A row stops at a stop sequence or at its length. When few enough rows are left, the batch is
- *    compacted, so that finished rows are no longer computed.
+ * 5. A row stops at a stop sequence or at its length. When few enough paths are left, the batch is
+ *    compacted, so that finished ones are no longer computed.
  * 6. If its request says that a later prompt continues it, its own tokens are written back after its
  *    prompt (unless there are several samples), and the row is kept in the prefix cache (`prefix-index.ts`) until it is continued, until
  *    space is short, or until the weights change.
@@ -64,7 +65,7 @@ import { ALLOWED, decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
-/** A batch is compacted when at most this share of its rows is still running. */
+/** A batch is compacted when at most this share of its paths is still running. */
 const COMPACT_BELOW = 0.6;
 export interface Generator {
   /** The samples of each task; `onDrawn` names tasks by their place. */
@@ -185,14 +186,10 @@ async function sampleBatch(
   const { next: first, kv, home } = await prefillBatch(model, batch);
   const kept = new Map<number, KvRow>();
   const rowOf = new Map(batch.groups.map((group, row) => [group.task, row]));
-  let grid = batch.groups;
+  let grid: Grid = batch.groups.map(({ task, rows }) => ({ task, paths: [rows] }));
   let drawn: number[] = [];
-  const tell = (): void => {
-    listening?.onDrawn(drawn);
-    drawn = [];
-  };
-  let cache = createDecodeCache(config, kv, grid[0]!.rows.length, scratch);
-  const take = (row: BatchRow, next: Distribution, at: number, g: number, r: number) => {
+  let cache = createDecodeCache(config, kv, 1, scratch);
+  const take = (row: BatchRow, next: Distribution, at: number, g: number) => {
     drawToken(row, next, at, config.vocabularySize);
     const { task } = grid[g]!;
     if (listening !== undefined && task.count === 1)
@@ -200,34 +197,34 @@ async function sampleBatch(
     if (row.stopReason === undefined || task.cacheAs === undefined) return;
     const place = rowOf.get(task)!;
     // Of several samples none is continued, only their prompt.
-    if (task.count === 1) cache.writeBack(g, r, home, place);
+    if (task.count === 1) cache.writeBack(g, 0, home, place);
     kept.set(task.cacheAs, { kv: home, row: place, tokens: home.tokens[place]! });
   };
-  grid.forEach((group, g) => {
-    group.rows.forEach((row, r) => {
-      take(row, first, g, g, r);
+  const takeAll = (next: Distribution): void => {
+    const count = grid[0]!.paths.length;
+    grid.forEach(({ paths }, g) => {
+      paths.forEach((path, p) => {
+        for (const row of path.filter(isRunning)) take(row, next, g * count + p, g);
+      });
     });
-  });
-  tell();
+    listening?.onDrawn(drawn);
+    drawn = [];
+  };
+  takeAll(first);
   const decode = await model.compile("decode");
   for (;;) {
-    const left = compactBatch(grid, cache);
+    const left = regroup(grid, cache);
     if (left === undefined) return kept;
     ({ grid, cache } = left);
-    const rows = grid.flatMap((group) => group.rows);
+    const leads = grid.flatMap(({ paths }) => paths.map((path) => path.find(isRunning)));
     const results = await decode.run({
-      ...gridFeeds(grid, rows),
-      ...(model.masked && { [ALLOWED]: allowedFeed(rows, config.vocabularySize) }),
+      ...gridFeeds(leads, grid.length),
+      ...(model.masked && { [ALLOWED]: allowedFeed(leads, config.vocabularySize) }),
       ...cache.feeds(),
-      ...rotaryTables(config, 1 + Math.max(...rows.map(positionOf))),
+      ...rotaryTables(config, 1 + Math.max(...leads.map(placeOf))),
     });
     cache.append(results);
-    const next = distributionOf(results);
-    const count = grid[0]!.rows.length;
-    rows.forEach((row, at) => {
-      if (row.stopReason === undefined) take(row, next, at, Math.floor(at / count), at % count);
-    });
-    tell();
+    takeAll(distributionOf(results));
   }
 }
 
@@ -258,44 +255,75 @@ async function prefillBatch(
   return { ...read, home: copyRows(config, rows, capacity) };
 }
 
-function gridFeeds(grid: readonly RowGroup[], rows: readonly BatchRow[]): Feeds {
-  const count = grid[0]!.rows.length;
-  const lastToken = (row: BatchRow) => row.tokens.at(-1)!;
+/**
+ * What is decoded together: for each task, paths of rows that have drawn the same tokens so far, which
+ * are computed once. Tasks have equal numbers of paths, so some are finished, or empty.
+ */
+type Grid = readonly {
+  readonly task: SampleTask;
+  readonly paths: readonly (readonly BatchRow[])[];
+}[];
+
+const isRunning = (row: BatchRow): boolean => row.stopReason === undefined;
+
+/** The position of a path's newest token; anywhere, if none of its rows is running. */
+const placeOf = (lead: BatchRow | undefined): number => (lead === undefined ? 0 : positionOf(lead));
+
+function gridFeeds(leads: readonly (BatchRow | undefined)[], groups: number): Feeds {
+  const rows = leads.length;
   return {
-    ids: integers(Int32Array.from(rows, lastToken), [grid.length, count]),
-    positions: integers(Int32Array.from(rows, positionOf), [rows.length, 1]),
+    ids: integers(
+      Int32Array.from(leads, (lead) => lead?.tokens.at(-1) ?? 0),
+      [groups, rows / groups],
+    ),
+    positions: integers(Int32Array.from(leads, placeOf), [rows, 1]),
     inverseTemperature: floats(
-      Float32Array.from(rows, (row) => inverseTemperature(row.request)),
-      [rows.length, 1],
+      Float32Array.from(leads, (lead) => (lead ? inverseTemperature(lead.request) : 1)),
+      [rows, 1],
     ),
   };
 }
 
 /**
- * The rows that are still running, compacted if that shrinks the grid enough; undefined if none is
- * left. Groups keep equal numbers of rows, so a finished row may stay as padding.
+ * The grid after a draw: paths whose rows drew different tokens are divided, and finished ones are left
+ * out if that shrinks the grid enough. Undefined if nothing is running.
  */
-function compactBatch(
-  grid: readonly RowGroup[],
+function regroup(
+  grid: Grid,
   cache: DecodeCache,
-): { readonly grid: readonly RowGroup[]; readonly cache: DecodeCache } | undefined {
-  const going = grid.map((group) => group.rows.filter((row) => row.stopReason === undefined));
-  const count = Math.max(...going.map((rows) => rows.length));
+): { readonly grid: Grid; readonly cache: DecodeCache } | undefined {
+  const divided = grid.map(({ paths }) => paths.flatMap(divide));
+  const count = Math.max(...divided.map((parts) => parts.length));
   if (count === 0) return undefined;
-  const kept = going.flatMap((rows, g) => (rows.length === 0 ? [] : [g]));
-  const before = grid.length * grid[0]!.rows.length;
-  if (kept.length * count > before * COMPACT_BELOW) return { grid, cache };
-  const chosen = kept.map((g) => {
-    const { rows } = grid[g]!;
-    const done = rows.flatMap((row, r) => (row.stopReason === undefined ? [] : [r]));
-    const open = rows.flatMap((row, r) => (row.stopReason === undefined ? [r] : []));
-    return { g, rows: [...open, ...done].slice(0, count) };
-  });
+  const going = divided.flatMap((parts, g) => (parts.length === 0 ? [] : [g]));
+  const isSmall = going.length * count <= grid.length * grid[0]!.paths.length * COMPACT_BELOW;
+  const isSame = divided.every(
+    (parts) => new Set(parts.map(({ from }) => from)).size === parts.length,
+  );
+  if (isSame && !isSmall) return { grid, cache };
+  const chosen = isSmall ? going : [...grid.keys()];
+  const filled = chosen.map((g) => [
+    ...divided[g]!,
+    ...Array.from({ length: count - divided[g]!.length }, () => ({ from: 0, rows: [] })),
+  ]);
   return {
-    grid: chosen.map(({ g, rows }) => ({
-      ...grid[g]!,
-      rows: rows.map((r) => grid[g]!.rows[r]!),
+    grid: chosen.map((g, i) => ({
+      task: grid[g]!.task,
+      paths: filled[i]!.map(({ rows }) => rows),
     })),
-    cache: cache.compact(chosen),
+    cache: cache.compact(chosen.map((g, i) => ({ g, rows: filled[i]!.map(({ from }) => from) }))),
   };
+}
+
+/** The running rows of a path, by the token that they drew last. */
+function divide(
+  path: readonly BatchRow[],
+  from: number,
+): readonly { readonly from: number; readonly rows: readonly BatchRow[] }[] {
+  const parts = new Map<number, BatchRow[]>();
+  for (const row of path.filter(isRunning)) {
+    const token = row.tokens.at(-1)!;
+    parts.set(token, [...(parts.get(token) ?? []), row]);
+  }
+  return [...parts.values()].map((rows) => ({ from, rows }));
 }
