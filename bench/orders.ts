@@ -8,9 +8,9 @@
  * imitates some of its episodes, goes on with RL (`pawl train`), and is tested before and after
  * (`pawl eval`). Writes OUT/result.json. `--tiny` goes through all of it with a few episodes.
  *
- *   npm run bench -- orders --all --model FILE.gguf --out runs/orders [--within 29]
+ *   npm run bench -- orders --all --model FILE.gguf --out runs/orders [--within 26]
  *
- * All that the page's plan asks for, on 16 cores and in so many minutes: how many demonstrations, then
+ * All that the page's plan asks for, on six cores and in so many minutes: how many demonstrations, then
  * the three seeds side by side, two threads each. OUT/SEED/log.txt has what the commands print.
  *
  *   npm run bench -- orders --read OUT…    reads the results of such runs into bench/orders.json
@@ -268,7 +268,7 @@ function settingsOf(args: readonly string[]) {
       threads: { type: "string", default: "2" },
       tiny: { type: "boolean", default: false },
       all: { type: "boolean", default: false },
-      within: { type: "string", default: "29" },
+      within: { type: "string", default: "26" },
     },
   });
   return values;

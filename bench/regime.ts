@@ -3,20 +3,17 @@
  *
  *   npm run bench -- regime                     prints them
  *   npm run bench -- regime --write             writes them into the page
- *   npm run bench -- regime --read FOLDERS…     reads the baselines' run folders into bench/regime.json
+ *   npm run bench -- regime --read FOLDER       reads what regime-runs wrote into bench/regime.json
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { basename } from "node:path";
-import { openRun } from "@pawl/core/runs/run-folder.js";
-import { updatesOf } from "@pawl/core/train/recorded-updates.js";
 import { table } from "@pawl/studies/markdown.js";
+import { type Estimate, estimate } from "@pawl/studies/statistics.js";
+import { CANDIDATES } from "./shared/regime-plan.js";
+import { GROUPS, type Lease, readLease, SPLITS, type UpdateFacts } from "./shared/regime-record.js";
 
 export const PAGE = "docs/results/regime.md";
 const DATA = "bench/regime.json";
 const MARKS = ["<!-- npm run bench -- regime --write -->", "<!-- end -->"] as const;
-const SPLITS = ["valid_seen", "valid_unseen"] as const;
-/** Groups an update, in all of these runs. */
-const GROUPS = 8;
 
 /** What a baseline begins with, by the name of its folder. */
 const STARTS: Readonly<Record<string, string>> = {
@@ -36,87 +33,27 @@ interface Evaluation {
   readonly types: Readonly<Record<string, number>>;
 }
 
-/** An update: the task types of its eight groups are not the same in all. */
-interface UpdateFacts {
-  readonly success: number;
-  /** Groups in which some episodes succeed and some do not. */
-  readonly mixed: number;
-  readonly refused: number;
-  readonly malformed: number;
-  readonly kl: number;
-  readonly tokens: number;
-  readonly seconds: number;
-}
-
 interface Baseline {
   readonly seed: number;
   readonly start: Readonly<Record<string, Evaluation>>;
   readonly updates: readonly UpdateFacts[];
 }
 
-type Study = Readonly<Record<string, Baseline>>;
+/** What the leases of a GPU came to: the first had baselines alone. */
+interface Study {
+  readonly first: Readonly<Record<string, Baseline>>;
+  readonly pairs?: Lease;
+}
 
 export const readStudy = (): Study => JSON.parse(readFileSync(DATA, "utf8")) as Study;
-
-/** What each update of a run did, by its records. */
-export function updateFactsOf(folder: string): readonly UpdateFacts[] {
-  const run = openRun(folder, () => undefined);
-  const lines = run.metrics().filter(({ update }) => update! >= 0);
-  const updates: UpdateFacts[] = [];
-  if (lines.length === 0) return updates;
-  for (const { update, groups } of updatesOf(run.episodes(), GROUPS)) {
-    const line = lines[update];
-    if (line === undefined) break;
-    const steps = groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps));
-    const share = (is: (step: (typeof steps)[number]) => boolean): number =>
-      steps.filter(is).length / steps.length;
-    const isMixed = (episodes: readonly { readonly success: boolean }[]): boolean =>
-      new Set(episodes.map(({ success }) => success)).size > 1;
-    updates.push({
-      success: line["train.success"]!,
-      mixed: groups.filter(({ episodes }) => isMixed(episodes)).length,
-      refused: share(({ valid }) => !valid),
-      malformed: share(({ wellFormed }) => !wellFormed),
-      kl: line["policy.kl"]!,
-      tokens: line["train.tokens"]!,
-      seconds: Object.entries(line).reduce(
-        (sum, [name, value]) => sum + (name.startsWith("seconds.") ? value : 0),
-        0,
-      ),
-    });
-  }
-  return updates;
-}
-
-function baselineOf(folder: string): Baseline {
-  const run = openRun(folder, () => undefined);
-  const [before = {}] = run.metrics();
-  const start = SPLITS.map((split) => {
-    const of = (what: string): number => before[`eval.${split}.${what}`] ?? Number.NaN;
-    const tasks = of("episodes");
-    const prefix = `eval.${split}.success.`;
-    const types = Object.fromEntries(
-      Object.entries(before).flatMap(([name, value]) =>
-        name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [],
-      ),
-    );
-    const solved = Math.round(of("success") * tasks);
-    return [split, { solved, tasks, invalid: of("invalid"), types }] as const;
-  });
-  return {
-    seed: run.manifest.seed,
-    start: Object.fromEntries(start),
-    updates: updateFactsOf(folder),
-  };
-}
 
 const percent = (share: number): string => (100 * share).toFixed(1);
 
 /** Success of each start, before RL. */
-export function startsTable(study: Study): readonly string[] {
+export function startsTable({ first }: Study): readonly string[] {
   return table(
     ["demonstrations", "valid_seen", "valid_unseen", "refused or malformed"],
-    Object.entries(study).map(([name, { start }]) => [
+    Object.entries(first).map(([name, { start }]) => [
       STARTS[name]!,
       ...SPLITS.map((split) => {
         const { solved, tasks } = start[split]!;
@@ -128,7 +65,7 @@ export function startsTable(study: Study): readonly string[] {
 }
 
 /** What each update of the baselines did. */
-export function updatesTable(study: Study): readonly string[] {
+export function updatesTable({ first }: Study): readonly string[] {
   return table(
     [
       ...[
@@ -141,7 +78,7 @@ export function updatesTable(study: Study): readonly string[] {
       ],
       ...["KL to the start", "tokens", "s"],
     ],
-    Object.entries(study).flatMap(([name, { updates }]) =>
+    Object.entries(first).flatMap(([name, { updates }]) =>
       updates.map((one, update) => [
         STARTS[name]!,
         String(update + 1),
@@ -157,19 +94,131 @@ export function updatesTable(study: Study): readonly string[] {
   );
 }
 
+/** Success in training of the candidates, update by update, and where each stood. */
+export function candidatesTable({ candidates, standings, chosen }: Lease): readonly string[] {
+  return table(
+    ["demonstrations", "rate", "the fine", "success by update, %", "gain, points", "KL", "s"],
+    Object.entries(candidates).map(([name, updates]) => {
+      const { demonstrations, learningRate, penaltyPlace } = CANDIDATES[name]!;
+      const { gain, kl } = standings[name]!;
+      const seconds = updates.reduce((sum, one) => sum + one.seconds, 0) / updates.length;
+      return [
+        `${demonstrations}${name === chosen ? " (chosen)" : ""}`,
+        learningRate.toExponential(0),
+        penaltyPlace,
+        updates.map(({ success }) => percent(success)).join(", "),
+        signed(gain),
+        kl.toFixed(3),
+        seconds.toFixed(0),
+      ];
+    }),
+  );
+}
+
+const signed = (share: number): string => `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+
+const withInterval = ({ mean, interval }: Estimate): string =>
+  interval === undefined
+    ? signed(mean)
+    : `${signed(mean)} (${signed(interval[0])} to ${signed(interval[1])})`;
+
+/** Success of a run on a split, over its rounds. */
+function successOf({ runs }: Lease, name: string, split: string): number {
+  const { solved, tasks } = runs[name]!.evaluations[split]!;
+  return solved.reduce((sum, one) => sum + one, 0) / (solved.length * tasks);
+}
+
+const bothOf = (lease: Lease, name: string): number =>
+  SPLITS.reduce((sum, split) => sum + successOf(lease, name, split), 0) / SPLITS.length;
+
+/** The seeds that have both arms evaluated. */
+const seedsOf = ({ runs }: Lease): readonly string[] =>
+  Object.keys(runs).flatMap((name) => {
+    const seed = /^plain-(\d+)$/.exec(name)?.[1];
+    const isWhole = (arm: string): boolean =>
+      Object.keys(runs[`${arm}-${seed}`]?.evaluations ?? {}).length > 0;
+    return seed !== undefined && isWhole("plain") && isWhole("paw") ? [seed] : [];
+  });
+
+/** Success of each pair after the same number of updates, and their differences. */
+export function pairsTable(lease: Lease): readonly string[] {
+  const seeds = seedsOf(lease);
+  const difference = (of: (name: string) => number): Estimate =>
+    estimate(seeds.map((seed) => of(`paw-${seed}`) - of(`plain-${seed}`)));
+  const on = (split: string) => (name: string) => successOf(lease, name, split);
+  const both = (name: string): number => bothOf(lease, name);
+  return table(
+    ["seed", "arm", ...SPLITS, "mean of both"],
+    [
+      ...seeds.flatMap((seed) =>
+        ["plain", "paw"].map((arm) => {
+          const name = `${arm}-${seed}`;
+          return [seed, arm, ...SPLITS.map((one) => percent(on(one)(name))), percent(both(name))];
+        }),
+      ),
+      [
+        "all",
+        "paw − plain, points",
+        ...SPLITS.map((split) => withInterval(difference(on(split)))),
+        withInterval(difference(both)),
+      ],
+    ],
+  );
+}
+
+/** The arms side by side in training: means over the seeds that had the update. */
+export function trainingTable({ runs }: Lease): readonly string[] {
+  const arms = ["plain", "paw"].map((arm) =>
+    Object.entries(runs)
+      .filter(([name]) => name.startsWith(arm))
+      .map(([, { updates }]) => updates),
+  );
+  const length = Math.min(...arms.flat().map((updates) => updates.length));
+  const mean = (update: number, of: (one: UpdateFacts) => number, digits: number): string =>
+    arms
+      .map((all) => estimate(all.map((updates) => of(updates[update]!))).mean.toFixed(digits))
+      .join(", ");
+  return table(
+    ["update", "success, %", `mixed groups of ${GROUPS}`, "refused, %", "KL to the start", "s"],
+    Array.from({ length }, (_, update) => [
+      String(update + 1),
+      mean(update, ({ success }) => 100 * success, 1),
+      mean(update, ({ mixed }) => mixed, 1),
+      mean(update, ({ refused }) => 100 * refused, 1),
+      mean(update, ({ kl }) => kl, 3),
+      mean(update, ({ seconds }) => seconds, 0),
+    ]),
+  );
+}
+
 /** What the command writes into the page. */
 export function writtenPart(study: Study): string {
-  return [MARKS[0], "", ...startsTable(study), "", ...updatesTable(study), "", MARKS[1]].join("\n");
+  const { pairs } = study;
+  const later =
+    pairs === undefined
+      ? []
+      : [candidatesTable(pairs), pairsTable(pairs), trainingTable(pairs)].flatMap((one) => [
+          "",
+          ...one,
+        ]);
+  return [
+    MARKS[0],
+    "",
+    ...startsTable(study),
+    "",
+    ...updatesTable(study),
+    ...later,
+    "",
+    MARKS[1],
+  ].join("\n");
 }
 
 export function main(args: readonly string[] = []): object {
+  let study = readStudy();
   if (args[0] === "--read") {
-    const read = args.slice(1).map((folder) => [basename(folder), baselineOf(folder)] as const);
-    const order = Object.keys(STARTS);
-    read.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
-    writeFileSync(DATA, `${JSON.stringify(Object.fromEntries(read), undefined, 2)}\n`);
+    study = { ...study, pairs: readLease(args[1]!) };
+    writeFileSync(DATA, `${JSON.stringify(study, undefined, 1)}\n`);
   }
-  const study = readStudy();
   if (args.includes("--write")) {
     const page = readFileSync(PAGE, "utf8");
     const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
@@ -177,5 +226,8 @@ export function main(args: readonly string[] = []): object {
     const rest = page.slice(to + MARKS[1].length);
     writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(study)}${rest}`);
   } else process.stdout.write(`${writtenPart(study)}\n`);
-  return { baselines: Object.keys(study).length };
+  return {
+    baselines: Object.keys(study.first).length,
+    pairs: Object.keys(study.pairs?.runs ?? {}).length / 2,
+  };
 }

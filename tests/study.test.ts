@@ -73,7 +73,7 @@ it("docs/results/regime.md has the tables of its recorded runs", () => {
   const report = readFileSync(regime.PAGE, "utf8");
   const runs = regime.readStudy();
   expect(report).toContain(regime.writtenPart(runs));
-  const updates = Object.values(runs).flatMap((run) => run.updates);
+  const updates = Object.values(runs.first).flatMap((run) => run.updates);
   const mixed = updates.reduce((sum, one) => sum + one.mixed, 0);
   expect(report.replace(/\s+/g, " ")).toContain(
     `only ${mixed} of the ${8 * updates.length} were mixed`,
