@@ -51,6 +51,6 @@ function refuseRemoteOnly({ model, copy }: EngineOptions): void {
 function refusePointer(folder: string): void {
   if (existsSync(join(folder, POINTER_FILE)) && weightFiles(folder).length === 0)
     throw new ConfigError(
-      `${folder}: its weights are on the engine server they were trained on; name that server with --engine http://…`,
+      `${folder}: its weights are on the engine server they were trained on; name that server with --engine http://… (a teacher's with --distillation.engine http://…)`,
     );
 }

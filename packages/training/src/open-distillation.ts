@@ -6,6 +6,7 @@ import type { Engine } from "@pawl/core/engine/engine.js";
 import { UserError } from "@pawl/core/errors.js";
 import { sealFolder } from "@pawl/core/runs/checksums.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
+import type { FetchOptions } from "@pawl/models/model-origin.js";
 import type { TrainConfig } from "./config.js";
 import { engineFor, isRemote } from "./engines.js";
 import { type ModelStart, type OpenModel, openModel } from "./open-model.js";
@@ -104,13 +105,29 @@ function refuseStranger(
     refuse(`it reads ${most} tokens, and what the policy reads and writes may have ${needed}`);
 }
 
-/** Refuses, before there is a run, a teacher that is not there. */
-export async function checkTeacher({
-  distillation: { teacher },
-}: Pick<TrainConfig, "distillation">): Promise<void> {
-  if (teacher === undefined || teacher === "served") return;
+/** The weights of a teacher that is computed in this process, and whether adapters stand beside them. */
+export interface TeacherHere {
+  readonly folder: string;
+  readonly adapters: boolean;
+}
+
+/**
+ * Refuses, before there is a run, a teacher that is not there. Returns one that is computed here; of a
+ * run that goes on, the one that its folder keeps.
+ */
+export async function checkTeacher(
+  { distillation, engine }: Pick<TrainConfig, "distillation" | "engine">,
+  { run, ...fetching }: FetchOptions & { readonly run?: string | undefined } = {},
+): Promise<TeacherHere | undefined> {
+  const { teacher } = distillation;
+  if (teacher === undefined || teacher === "served") return undefined;
+  const isHere = !isRemote({ address: distillation.engine ?? engine.address });
+  if (run !== undefined)
+    return isHere ? { folder: join(run, TEACHER), adapters: false } : undefined;
   try {
-    await findModel(teacher);
+    const { weights, config } = await findModel(teacher, fetching);
+    const adapters = config !== undefined && !isRemote(config.engine) && config.engine.loraRank > 0;
+    return isHere ? { folder: weights, adapters } : undefined;
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     throw new ConfigError(`distillation.teacher: ${error.message}`);

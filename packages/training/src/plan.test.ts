@@ -6,8 +6,10 @@ import { startTestServer } from "@pawl/engine-remote/remote/server-testing.js";
 import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
 import { openGguf } from "@pawl/models/gguf/gguf-file.js";
 import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
-import { leastMemory } from "@pawl/models/model-memory.js";
+import { leastMemory, memoryNeeds } from "@pawl/models/model-memory.js";
+import { parseModelConfig } from "@pawl/models/weights/config-json.js";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { checkTeacher } from "./open-distillation.js";
 import { planRun, type RunPlan, requireMemory, sizePlan } from "./plan.js";
 import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
@@ -19,6 +21,7 @@ beforeAll(async () => {
   await writeGgufModel(await readGgufModel(openGguf(join(folder, "tiny.gguf"))), folder);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
+const readJson = (name: string) => JSON.parse(readFileSync(join(folder, name), "utf8"));
 
 it("counts what is trained, and estimates the memory for it", () => {
   const start = { folder, tokenizer: folder };
@@ -40,10 +43,28 @@ it("counts what is trained, and estimates the memory for it", () => {
   expect(sizePlan({ folder: tmpdir(), tokenizer: "" }, tinyConfig())).toBeUndefined();
 });
 
+it("counts a teacher that is computed here, and none that a server computes", async () => {
+  const start = { folder, tokenizer: folder };
+  const planned = async (distillation: object, engine: object = {}) => {
+    const config = tinyConfig({ distillation, ...engine });
+    return sizePlan(start, config, await checkTeacher(config))!;
+  };
+  const alone = await planned({});
+  const taught = await planned({ teacher: folder });
+  const { score } = memoryNeeds(parseModelConfig(readJson("config.json"), ""), alone.parameters);
+  expect(taught.teacher).toBe(score);
+  expect(taught.memory - alone.memory).toBe(score);
+  expect(taught.least - alone.least).toBe(4 * alone.parameters);
+  expect(await planned({ teacher: folder, engine: "http://127.0.0.1:9" })).toEqual(alone);
+  const dry = await planRun(tinyConfig({ distillation: { teacher: "o/absent" } }));
+  expect(dry.time).toEqual({ unknown: expect.stringContaining("o/absent is not here yet") });
+});
+
 it("refuses what cannot fit, with what would", () => {
-  const sizes = (parameters: number, trained: number, here: number) => () =>
+  const sizes = (parameters: number, trained: number, here: number, teacher?: number) => () =>
     requireMemory({
       ...{ parameters, trained, adapters: trained < parameters, here, memory: here },
+      ...(teacher !== undefined && { teacher }),
       least: leastMemory(parameters, trained),
       leastFrozen: leastMemory(2 * parameters, 0),
     });
@@ -53,6 +74,9 @@ it("refuses what cannot fit, with what would", () => {
   expect(sizes(7e9, 7e9, 16e9)).toThrow(/here: take a smaller model/);
   expect(sizes(7e9, 4e7, 16e9)).toThrow(/here: take a smaller model/);
   expect(sizes(1.5e9, 2e7, 16e9)).not.toThrow();
+  expect(sizes(7e9, 4e7, 16e9, 2e9)).toThrow(
+    /beside its teacher takes .* here: let a server have the teacher \(--distillation.engine\), take/,
+  );
 });
 
 it("measures a model from scratch without changing what it learns", async () => {

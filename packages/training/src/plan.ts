@@ -26,7 +26,7 @@ import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
 import { contradictions } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { isRemote, notMeasured } from "./engines.js";
-import { checkTeacher } from "./open-distillation.js";
+import { checkTeacher, type TeacherHere } from "./open-distillation.js";
 import { checkStart, type ModelStart, openModel, startOf } from "./open-model.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
@@ -42,49 +42,75 @@ export interface SizePlan {
   readonly least: number;
   readonly leastFrozen: number;
   readonly here: number;
+  /** Of the memory, what a teacher takes that is computed here. */
+  readonly teacher?: number;
 }
 
 /** The sizes of a run that starts from a folder; undefined where the engine is a server's, or says what is wrong. */
 export function sizePlan(
   start: ModelStart,
   { engine }: Pick<TrainConfig, "engine">,
+  teacher?: TeacherHere,
 ): SizePlan | undefined {
   const config = isRemote(engine) || !("folder" in start) ? undefined : shapeOf(start.folder);
-  return config && sizesOf(config, engine);
+  return config && sizesOf(config, engine, teacher);
 }
 
 /** The sizes of a run of a model from scratch, with a tokenizer of this many tokens. */
 export function scratchSizePlan(
   { model, engine }: Pick<TrainConfig, "engine" | "model">,
   vocabularySize: number,
+  teacher?: TeacherHere,
 ): SizePlan | undefined {
   if (isRemote(engine) || !isPreset(model.start)) return undefined;
-  return sizesOf(presetConfig(model.start, vocabularySize, model.maxContext), engine);
+  return sizesOf(presetConfig(model.start, vocabularySize, model.maxContext), engine, teacher);
 }
 
-function sizesOf(config: ModelConfig, engine: TrainConfig["engine"]): SizePlan {
+const parametersOf = (config: ModelConfig): number =>
+  countOf(tensorSpecs(config).filter(({ optional }) => !optional));
+
+/** What a teacher adds: its weights alone, which nothing makes less, and with what scoring takes. */
+function teacherSizes(teacher: TeacherHere | undefined) {
+  const config = teacher && shapeOf(teacher.folder);
+  if (config === undefined) return undefined;
+  const parameters = parametersOf(config);
+  const { score, merged } = memoryNeeds(config, parameters);
+  return { weights: 4 * parameters, memory: score + (teacher!.adapters ? merged : 0) };
+}
+
+function sizesOf(
+  config: ModelConfig,
+  engine: TrainConfig["engine"],
+  taughtBy?: TeacherHere,
+): SizePlan {
   const { loraRank: rank, loraTargets: targets = LORA_TARGETS } = engine;
-  const isWhole = ({ optional }: { readonly optional?: boolean }) => !optional;
-  const parameters = countOf(tensorSpecs(config).filter(isWhole));
+  const parameters = parametersOf(config);
   const trained =
     rank === 0 ? parameters : countOf(trainedSpecs(config, false, { rank, alpha: 1, targets }));
   const { train, lora, merged } = memoryNeeds(config, parameters);
   const adapters = rank > 0;
+  const teacher = teacherSizes(taughtBy);
+  const weights = teacher?.weights ?? 0;
   return {
-    ...{ parameters, trained, adapters, memory: adapters ? lora : train, here: memoryHere() },
-    least: leastMemory(parameters, trained) + (adapters ? merged : 0),
-    leastFrozen: leastMemory(parameters, 0) + merged,
+    ...{ parameters, trained, adapters, here: memoryHere() },
+    memory: (adapters ? lora : train) + (teacher?.memory ?? 0),
+    least: leastMemory(parameters, trained) + (adapters ? merged : 0) + weights,
+    leastFrozen: leastMemory(parameters, 0) + merged + weights,
+    ...(teacher && { teacher: teacher.memory }),
   };
 }
 
 /** Refuses a run that cannot fit, whatever its settings, with what would. */
 export function requireMemory(plan: SizePlan): void {
-  const { parameters, trained, adapters, least, leastFrozen, here } = plan;
+  const { parameters, trained, adapters, least, leastFrozen, here, teacher } = plan;
   if (least <= here) return;
   const frozen = !adapters && leastFrozen * 1.1 < here;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
+  const beside = teacher === undefined ? "" : " beside its teacher";
+  const away =
+    teacher === undefined ? "" : "let a server have the teacher (--distillation.engine), ";
   throw new ConfigError(
-    `model.start: training ${(trained / 1e6).toFixed(0)} of ${(parameters / 1e6).toFixed(0)} million parameters takes at least ${gigabytes(least)} of memory, and there are ${gigabytes(here)} here: ${frozen ? "train adapters (--engine.lora-rank 16), " : ""}take a smaller model, or train on an engine server (--engine http://…, docs/gpu.md)`,
+    `model.start: training ${(trained / 1e6).toFixed(0)} of ${(parameters / 1e6).toFixed(0)} million parameters${beside} takes at least ${gigabytes(least)} of memory, and there are ${gigabytes(here)} here: ${frozen ? "train adapters (--engine.lora-rank 16), " : ""}${away}take a smaller model, or train on an engine server (--engine http://…, docs/gpu.md)`,
   );
 }
 
@@ -304,18 +330,19 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
   const isServed = name === "served" && isRemote(config.engine);
   if (isServed)
     return { time: { unknown: `the model's tokenizer is on the engine server; ${told}` } };
-  if (!isPreset(name) && isFetched(name) && !(await isHere(name)))
-    return {
-      time: {
-        unknown: `${name} is not here yet; fetch it first (pawl model pull ${name}), or ${told}`,
-      },
-    };
+  for (const needed of [name, config.distillation.teacher ?? name])
+    if (!isPreset(needed) && isFetched(needed) && !(await isHere(needed)))
+      return {
+        time: {
+          unknown: `${needed} is not here yet; fetch it first (pawl model pull ${needed}), or ${told}`,
+        },
+      };
   const offline = { ...process.env, HF_HUB_OFFLINE: "1" };
   const start = await startOf(config, { environment: offline });
-  const size = sizePlan(start, config);
+  const teacher = await checkTeacher(config, { environment: offline });
+  const size = sizePlan(start, config, teacher);
   if (size !== undefined) requireMemory(size);
   await checkStart(start, config);
-  await checkTeacher(config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   try {
     const plan = {
@@ -346,7 +373,7 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
       const style = promptStyle(environment.prompt, config.prompt, tokenizer);
       return {
         ...plan,
-        size: size ?? scratchSizePlan(config, tokenizer.vocabularySize),
+        size: size ?? scratchSizePlan(config, tokenizer.vocabularySize, teacher),
         time: await timePlan(config, { environment, style, engine, tokenizer }),
       };
     } finally {

@@ -119,12 +119,13 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     checkpoint === undefined
       ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
       : resumedStart(folder);
-  const size = sizePlan(start, config);
+  const teacher = await checkTeacher(config, {
+    ...(checkpoint && { run: folder }),
+    ...(signal && { signal }),
+  });
+  const size = sizePlan(start, config, teacher);
   if (size !== undefined) requireMemory(size);
-  if (checkpoint === undefined) {
-    await checkStart(start, config);
-    await checkTeacher(config);
-  }
+  if (checkpoint === undefined) await checkStart(start, config);
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   const { groups: groupsPerUpdate, track } = config;
   const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };
@@ -133,7 +134,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
     if (options.onPlan !== undefined && checkpoint === undefined) {
       options.onPhase?.("measuring");
-      const own = size ?? scratchSizePlan(config, setup.tokenizer.vocabularySize);
+      const own = size ?? scratchSizePlan(config, setup.tokenizer.vocabularySize, teacher);
       options.onPlan({ size: own, time: await timePlan(config, setup) });
     }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);

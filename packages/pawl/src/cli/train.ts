@@ -37,11 +37,11 @@ const planLines = (
 ];
 
 /** What is trained, and the memory for it. */
-function sizeLine({ parameters, trained, adapters, memory, here }: SizePlan): string {
+function sizeLine({ parameters, trained, adapters, memory, here, teacher }: SizePlan): string {
   const millions = (count: number): string => number(count / 1e6, 1);
   const gigabytes = (bytes: number): string => number(bytes / 1e9, 1);
   const what = adapters ? `${millions(trained)} of ${millions(parameters)}` : millions(parameters);
-  const memoryWords = `about ${gigabytes(memory)} of the ${gigabytes(here)} GB of memory here`;
+  const memoryWords = `about ${gigabytes(memory)} of the ${gigabytes(here)} GB of memory here${teacher === undefined ? "" : ` (${gigabytes(teacher)} of it for the teacher)`}`;
   const tight =
     memory > here
       ? ": too little, unless episodes are short (pawl model info says what it counts)"
