@@ -302,6 +302,7 @@ const ABOUT_OUTPUT: readonly string[] = [
   "AI_NoObjectGeneratedError",
   "AI_NoOutputGeneratedError",
   "AI_NoSuchToolError",
+  "AI_ToolChoiceViolationError",
   "AI_InvalidToolInputError",
   "AI_JSONParseError",
   "AI_TypeValidationError",
@@ -310,14 +311,21 @@ const ABOUT_OUTPUT: readonly string[] = [
 /** Causes of causes that are looked at: an error may be its own cause. */
 const DEEPEST = 10;
 
+/** Where such an error says which model wrote it. */
+interface Blaming extends Error {
+  readonly response?: { readonly modelId?: unknown };
+  readonly modelId?: unknown;
+}
+
 /** Whether the output of the model of this name caused an error, itself or as its cause. */
 export function isModelFault(error: unknown, modelId: string): boolean {
   let at = error;
   for (let depth = 0; depth < DEEPEST && at instanceof Error; depth++, at = at.cause) {
     if (!isMarked(at, "vercel.ai.error")) continue;
     // Another model may have been asked too, such as a judge.
-    const { response } = at as { readonly response?: { readonly modelId?: unknown } };
-    const isOurs = response?.modelId === undefined || response.modelId === modelId;
+    const { response, modelId: own } = at as Blaming;
+    const blamed = response?.modelId ?? own;
+    const isOurs = blamed === undefined || blamed === modelId;
     // What else the SDK refuses, the program gave it: a bad prompt is caused by a validation, too.
     return isOurs && ABOUT_OUTPUT.some((name) => isMarked(at, `vercel.ai.error.${name}`));
   }

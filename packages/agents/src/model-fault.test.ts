@@ -5,6 +5,7 @@ import {
   NoObjectGeneratedError,
   NoOutputGeneratedError,
   NoSuchToolError,
+  ToolChoiceViolationError,
   TypeValidationError,
 } from "ai";
 import { expect, it } from "vitest";
@@ -16,6 +17,11 @@ const noObject = (modelId: string): Error =>
     usage: undefined as never,
     finishReason: "stop",
   });
+const uncalled = (modelId: string): Error =>
+  new ToolChoiceViolationError({
+    ...{ toolChoice: { type: "required" }, finishReason: "length" },
+    ...{ provider: "pawl", modelId, content: [] },
+  });
 const untyped = new TypeValidationError({ value: 1, cause: new Error("no text") });
 const unknownTool = new NoSuchToolError({ toolName: "fly" });
 
@@ -23,6 +29,7 @@ it.each([
   ["an object that is none", noObject("policy")],
   ["no output", new NoOutputGeneratedError()],
   ["an unknown tool", unknownTool],
+  ["a required call that was cut off", uncalled("policy")],
   ["a bad input", new InvalidToolInputError({ toolName: "a", toolInput: "{", cause: untyped })],
   ["no JSON", new JSONParseError({ text: "{", cause: new SyntaxError("end") })],
   ["another type", untyped],
@@ -37,6 +44,7 @@ circular.cause = circular;
 it.each([
   ["an error of the program", new SyntaxError("Unexpected end of JSON input")],
   ["another model's output", noObject("judge")],
+  ["another model's choice of tools", uncalled("judge")],
   ["a bad prompt", new InvalidPromptError({ prompt: 1, message: "no prompt", cause: untyped })],
   ["one that is its own cause", circular],
   ["a text", "NoSuchToolError"],
