@@ -42,19 +42,21 @@ export function automatonOf(expression: Expression): Automaton | undefined {
   stateOfOne(graph.start);
   for (let state = 0; state < members.length; state++) {
     const row = new Int32Array(classCount).fill(-1);
-    const several = new Map<number, number[]>();
+    // A set, because as many parts may share a byte as an enum has values.
+    const several = new Map<number, Set<number>>();
     for (const part of members[state]!)
       for (const [from, to, target] of graph.edges[part]!)
         for (let one = classes[from]!; one <= classes[to]!; one++)
           if (row[one] === -1) row[one] = target;
           else if (row[one] !== target) {
-            const all = several.get(one) ?? [row[one]!];
-            if (!all.includes(target)) several.set(one, [...all, target]);
+            const all = several.get(one);
+            if (all === undefined) several.set(one, new Set([row[one]!, target]));
+            else all.add(target);
           }
     row.forEach((target, one) => {
       if (target === -1) return;
       const all = several.get(one);
-      row[one] = all === undefined ? stateOfOne(target) : stateOf(all);
+      row[one] = all === undefined ? stateOfOne(target) : stateOf([...all]);
     });
     rows.push(row);
   }
