@@ -3,6 +3,7 @@
 import type {
   NextActions,
   PlayView,
+  RunDetail,
   RunList,
   RunRow,
   Surprise,
@@ -194,28 +195,36 @@ function Training(props: {
     () => (table === undefined ? [] : [{ label: trial.trained, tables: [table] }]),
     [table],
   );
+  const recorded = useRecorded(trial.trained, row);
+  const lambda = recorded.lambda.split(" ")[0]!;
+  const [chosen, setChosen] = useState<string>();
   const isRunning = row?.state === "running";
-  useEffect(() => {
-    if (row !== undefined && !isRunning) setAsked(false);
-  }, [isRunning]);
-  const train = (body: { readonly pause?: boolean }): void => {
-    if (!body.pause) setAsked(true);
-    setProblem(undefined);
-    ask("play/train", {}, body).catch((error: Error) => {
-      setAsked(false);
-      setProblem(error.message);
-    });
-  };
   const isAtWork = asked || isRunning;
+  const pause = (): void => {
+    ask("play/train", {}, { pause: true }).catch((error: Error) => setProblem(error.message));
+  };
+  // Answered when the training ends.
+  const train = (lambda: string | undefined): void => {
+    setAsked(true);
+    setProblem(undefined);
+    ask("play/train", {}, lambda === undefined ? {} : { lambda: lambdaOf(lambda) })
+      .catch((error: Error) => setProblem(error.message))
+      .finally(() => setAsked(false));
+  };
+  const choose = (lambda: string): void => {
+    setChosen(lambda);
+    if (isAtWork) train(lambda);
+  };
+  const failure = problem ?? (isAtWork ? undefined : recorded.error);
   return (
     <section>
       <p>
         {isAtWork ? (
-          <button type="button" onClick={() => train({ pause: true })} disabled={!isRunning}>
+          <button type="button" onClick={pause} disabled={!isRunning}>
             {isRunning ? "Pause training" : "Training…"}
           </button>
         ) : (
-          <button type="button" class="primary" onClick={() => train({})}>
+          <button type="button" class="primary" onClick={() => train(chosen)}>
             {row === undefined ? "Train it" : "Train it further"}
           </button>
         )}{" "}
@@ -223,7 +232,26 @@ function Training(props: {
           {progressOf(row, asked)}
         </span>
       </p>
-      {problem !== undefined && <Problem>{visible(problem)}</Problem>}
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label class="inline">
+          Weight of its world model, λ{" "}
+          <select
+            value={chosen ?? lambda}
+            onChange={(event) => choose(event.currentTarget.value)}
+            disabled={isAtWork && !live.isReady}
+          >
+            {LAMBDAS.map((lambda) => (
+              <option value={lambda}>{lambda}</option>
+            ))}
+          </select>
+        </label>
+        {isAtWork && chosen !== undefined && chosen !== lambda ? (
+          <span class="quiet small">λ {chosen} from the next update on</span>
+        ) : (
+          recorded.lambda.includes(" ") && <span class="quiet small">λ {recorded.lambda}</span>
+        )}
+      </form>
+      {failure !== undefined && <Problem>{visible(failure)}</Problem>}
       {table !== undefined && table.update.length > 0 && (
         <>
           <SuccessChart groups={groups} />
@@ -245,7 +273,23 @@ function Training(props: {
   );
 }
 
+/** What λ can be here: as its paper has it, only the rewards, and up to twice their weight. */
+const LAMBDAS = ["adaptive", "0", "0.5", "1", "2"];
+const lambdaOf = (text: string): "adaptive" | number => (text === "adaptive" ? text : Number(text));
+
+/** What the run records of itself: λ with its course, and why it failed if it did. */
+function useRecorded(id: string, row: RunRow | undefined) {
+  const [detail, setDetail] = useState<RunDetail>();
+  const { state, update } = row ?? {};
+  useEffect(() => {
+    if (state !== undefined) ask<RunDetail>("run", { run: id }).then(setDetail, () => undefined);
+  }, [state, update]);
+  const lambda = detail?.settings.find(({ path }) => path === "paw.lambda")?.value ?? "adaptive";
+  return { lambda, error: detail?.error ?? undefined };
+}
+
 function progressOf(row: RunRow | undefined, asked: boolean): string {
+  if (asked && row?.state !== "running" && (row?.update ?? 0) > 0) return "going on…";
   if (row === undefined || (asked && row.state !== "running"))
     return asked ? "measuring how good it is so far…" : "about two minutes on this machine";
   const updates = `update ${row.update ?? 0} of ${row.updates ?? "–"}`;

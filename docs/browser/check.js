@@ -1,6 +1,6 @@
 /**
- * `node docs/browser/check.js FOLDER [UPDATES]`: opens the built page in Chromium, trains there, downloads
- * the run, and replays it in Node: its record must be what Node computes from it.
+ * `node docs/browser/check.js FOLDER [UPDATES]`: opens the built page in Chromium, trains there, changes λ
+ * meanwhile, downloads the run, and replays it in Node: its record must be what Node computes from it.
  */
 import { spawnSync } from "node:child_process";
 import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -39,6 +39,10 @@ const server = createServer((asked, reply) => {
 });
 await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
 
+/** Updates that a page tells of. */
+const updatesOf = async (page) =>
+  Number(/\d+/.exec(await page.getByText(/^update \d+ of/).textContent())[0]);
+
 const began = performance.now();
 const seconds = () => `${((performance.now() - began) / 1000).toFixed(0)} s`;
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
@@ -57,6 +61,12 @@ try {
   console.log(`${seconds()}: the first success is drawn`);
   await page.getByText(new RegExp(`update ([${updates}-9]|[1-9]\\d) of`)).waitFor();
   console.log(`${seconds()}: update ${updates}`);
+  await page.getByLabel("Weight of its world model").selectOption("0.5");
+  await page.getByText(/^λ 0\.5 from update \d+ \(before: adaptive\)$/).waitFor();
+  await page.getByRole("button", { name: "Pause training", disabled: false }).waitFor();
+  const done = await updatesOf(page);
+  while ((await updatesOf(page)) === done) await page.waitForTimeout(500);
+  console.log(`${seconds()}: update ${await updatesOf(page)}, with another λ`);
   await page.getByRole("button", { name: "Pause training" }).click();
   const [archive] = await Promise.all([
     page.waitForEvent("download"),
@@ -68,6 +78,8 @@ try {
   if (faults.length > 0) throw new Error(`the page reported: ${faults.join("; ")}`);
   const unpacked = spawnSync("tar", ["-xf", file, "-C", work], { stdio: "inherit" });
   if (unpacked.status !== 0) throw new Error("tar cannot read the archive");
+  const { resumes } = JSON.parse(readFileSync(join(work, "trained/manifest.json"), "utf8"));
+  if (resumes?.[0].changed["paw.lambda"].to !== 0.5) throw new Error("the new λ is not recorded");
   const program = fileURLToPath(new URL("../../dist/lib/main.js", import.meta.url));
   const replayed = spawnSync(process.execPath, [program, "replay", join(work, "trained")], {
     stdio: "inherit",

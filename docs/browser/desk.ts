@@ -2,11 +2,19 @@
 import "./node/globals.js";
 import { household } from "@pawl/core/envs/household/household.js";
 import { registerEnv } from "@pawl/core/envs/registry.js";
-import { createPlay } from "@pawl/ui/server/play.js";
+import { createPlay, type Lambda } from "@pawl/ui/server/play.js";
 import { createUiServer } from "@pawl/ui/server/server.js";
 import { tarOf } from "./archive.js";
 import type { FromDesk, FromTrainer, ToDesk, ToTrainer } from "./messages.js";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "./node/files.js";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "./node/files.js";
 import { Asked, type createServer, Reply } from "./node/http.js";
 import { applyChanges, changesBelow } from "./node/mirror.js";
 import { dirname, join } from "./node/paths.js";
@@ -21,35 +29,46 @@ const say = (message: FromDesk, moved: Transferable[] = []): void =>
 
 // The trainer is started with the first training, and stays for the next.
 let trainer: Worker | undefined;
-let isTraining = false;
-let problem: string | undefined;
 const tell = (message: ToTrainer): void => trainer?.postMessage(message);
 
-function train(): void {
-  if (problem !== undefined) {
-    const message = problem;
-    problem = undefined;
-    throw new Error(message);
-  }
-  if (isTraining) return;
-  isTraining = true;
-  trainer ??= startTrainer();
-  tell({ what: "train", files: changesBelow(ROOT)() });
-}
+/** Seconds of silence after which a worker is given up: browsers do not say that they ended one. */
+const SILENT_S = 60;
 
-function startTrainer(): Worker {
-  const worker = new Worker(new URL("trainer.js", self.location.href), { type: "module" });
-  worker.onmessage = ({ data }: { data: FromTrainer }) => {
-    if (data.what === "files") applyChanges(data.files);
-    else if (data.what === "problem") problem = data.message;
-    else isTraining = false;
-  };
-  worker.onerror = ({ message }) => {
-    problem = `the training failed: ${message}`;
-    isTraining = false;
-    trainer = undefined;
-  };
-  return worker;
+/** Trains until the training ends; fails with what to do if it fails, or if its worker is lost. */
+function train(lambda: Lambda | undefined): Promise<void> {
+  const url = new URL("trainer.js", self.location.href);
+  trainer ??= new Worker(url, { type: "module" });
+  const worker = trainer;
+  return new Promise((resolve, reject) => {
+    // Seconds in which this worker ran: a page that is frozen misses no message.
+    let silent = 0;
+    const watching = setInterval(() => {
+      silent++;
+      if (silent > SILENT_S) lose("the browser ended its worker, perhaps for lack of memory");
+    }, 1000);
+    const lose = (why: string): void => {
+      clearInterval(watching);
+      worker.terminate();
+      trainer = undefined;
+      const folder = join(ROOT, TRIAL.trained);
+      for (const name of existsSync(folder) ? (readdirSync(folder) as readonly string[]) : [])
+        if (/^lock\b/.test(name)) rmSync(join(folder, name));
+      reject(
+        new Error(
+          `The training stopped: ${why}. Close other tabs and train it further: it goes on after the last update.`,
+        ),
+      );
+    };
+    worker.onmessage = ({ data }: { data: FromTrainer }) => {
+      silent = 0;
+      if (data.what === "files") return applyChanges(data.files);
+      clearInterval(watching);
+      if (data.problem === undefined) resolve();
+      else reject(new Error(`The training stopped: ${data.problem}`));
+    };
+    worker.onerror = ({ message }) => lose(message || "its worker did not start");
+    tell({ what: "train", files: changesBelow(ROOT)(), lambda });
+  });
 }
 
 /** The files that come with the page. */
@@ -68,7 +87,7 @@ async function fetchRuns(): Promise<void> {
 }
 
 const started = fetchRuns().then(() => {
-  const training = { start: train, pause: () => tell({ what: "pause" }) };
+  const training = { train, pause: () => tell({ what: "pause" }) };
   const play = createPlay({ root: ROOT, defaultWorld: household.name, training });
   return createUiServer({
     folder: ROOT,

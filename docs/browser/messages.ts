@@ -1,4 +1,5 @@
 /** What the page, its desk and its trainer tell each other. */
+import type { Lambda } from "@pawl/ui/server/play.js";
 import type { Change } from "./node/mirror.js";
 
 /** A request of the page: as to the server of `pawl ui`, or for a run's files. */
@@ -19,10 +20,14 @@ export type FromDesk =
   | { readonly what: "archive"; readonly id: number; readonly bytes: Uint8Array<ArrayBuffer> };
 
 export type ToTrainer =
-  | { readonly what: "train"; readonly files: readonly Change[] }
+  | {
+      readonly what: "train";
+      readonly files: readonly Change[];
+      readonly lambda: Lambda | undefined;
+    }
   | { readonly what: "pause" };
 
+/** Files come all the time, also when none has changed: who is silent is lost. */
 export type FromTrainer =
   | { readonly what: "files"; readonly files: readonly Change[] }
-  | { readonly what: "problem"; readonly message: string }
-  | { readonly what: "ended" };
+  | { readonly what: "ended"; readonly problem?: string };

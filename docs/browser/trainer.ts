@@ -8,7 +8,7 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { trainRun } from "@pawl/training/run.js";
 import { quick } from "../../recipes/quick.js";
 import type { FromTrainer, ToTrainer } from "./messages.js";
-import { applyChanges, type Change, changesBelow } from "./node/mirror.js";
+import { applyChanges, changesBelow } from "./node/mirror.js";
 import { TRIAL, UPDATES } from "./trial.js";
 
 registerEnv(household);
@@ -22,35 +22,38 @@ let stop: AbortController | undefined;
 
 self.onmessage = ({ data }: { data: ToTrainer }) => {
   if (data.what === "pause") stop?.abort();
-  else if (stop === undefined) void train(data.files);
+  else if (stop === undefined) void train(data);
 };
 
-async function train(files: readonly Change[]): Promise<void> {
+async function train({ files, lambda }: Extract<ToTrainer, { what: "train" }>): Promise<void> {
   applyChanges(files);
   changes();
   stop = new AbortController();
-  const follow = (): void => {
-    const changed = changes();
-    if (changed.length > 0) say({ what: "files", files: changed });
-  };
+  const follow = (): void => say({ what: "files", files: changes() });
   const following = setInterval(follow, FOLLOW_MS);
+  let problem: string | undefined;
   try {
     const folder = `/runs/${TRIAL.trained}`;
     const isResumed = hasManifest(folder);
-    await trainRun(isResumed ? furtherConfig(folder) : firstConfig(), {
-      folder,
-      resume: isResumed,
-      signal: stop.signal,
-      given: () => false,
-      onProblem: (problem) => console.warn(problem),
-    });
+    const config = isResumed ? furtherConfig(folder) : firstConfig();
+    const paw = lambda === undefined ? config.paw : { ...config.paw, lambda };
+    await trainRun(
+      { ...config, paw },
+      {
+        folder,
+        resume: isResumed,
+        signal: stop.signal,
+        given: () => false,
+        onProblem: (problem) => console.warn(problem),
+      },
+    );
   } catch (error) {
-    if (!stop.signal.aborted) say({ what: "problem", message: (error as Error).message });
+    if (!stop.signal.aborted) problem = (error as Error).message;
   }
   clearInterval(following);
   follow();
   stop = undefined;
-  say({ what: "ended" });
+  say({ what: "ended", ...(problem !== undefined && { problem }) });
 }
 
 const firstConfig = (): TrainConfig =>

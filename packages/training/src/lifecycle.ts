@@ -150,6 +150,11 @@ export function openTrainingRun<C extends RunConfig>(
   if (cores !== undefined) onProblem(cores);
   const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
   if (notice !== undefined) onProblem(notice);
+  const lambda = changed["paw.lambda"];
+  if (lambda !== undefined)
+    onProblem(
+      `paw.lambda: ${lambda.to} from update ${state.updates + 1} on, ${lambda.from} before`,
+    );
   const seen = { metrics: new Set<number>(), episodes: new Set<number>() };
   const keep = {
     episode({ group }: Pick<Episode, "group">): boolean {

@@ -229,7 +229,7 @@ async function createReplayer(
     const expected = curriculum.expected(groups);
     curriculum.see(index, groups);
     const counted = recount(groups, {
-      config: { ...config, paw: pawAt(config.paw, index) },
+      config: { ...config, paw: pawAt(configAt(index).paw, index) },
       maxReturn,
       maxTokens,
       ownGroups: valued,
@@ -270,13 +270,13 @@ async function createReplayer(
     };
     // Updates that were learnt are learnt again, however large the mismatch was.
     const mismatchLimit = Number.POSITIVE_INFINITY;
-    const learner = createLearner(context, { ...config, mismatchLimit });
+    const learner = createLearner(context, { ...configAt(index), mismatchLimit });
     const scored = await learner.score(groups);
     const advantages = advantagesOf(groups, scored.valueTable);
     const seed = updateSeed(config, index);
     const prepared = await learner.prepare(groups, advantages, scored, { index, seed });
     const terms = { critic: valued && !own, sampler: sampler || stale };
-    const gradients = await measureGradients(engine, prepared, config, terms, index);
+    const gradients = await measureGradients(engine, prepared, configAt(index), terms, index);
     // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's
     // anyway.
     const isAsSampled = !sampler && !stale && engine.capabilities.sixteenBits !== true && !full;

@@ -4,7 +4,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readManifest, writeManifest } from "@pawl/core/runs/manifest.js";
+import { changedOnTheWay, readManifest, writeManifest } from "@pawl/core/runs/manifest.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { optimizerOptions } from "@pawl/core/train/schedule.js";
 import { runCli } from "@pawl/pawl/cli/testing.js";
@@ -93,6 +93,28 @@ describe("a finished run", () => {
     expect(replayed.map(({ learnt }) => learnt)).toEqual([true, false, true, false]);
     expect(replayed[0]!.compared).toContain("learningRate");
     expect(replayed[2]!.compared).toContain("learningRate");
+  });
+
+  it("goes on with another λ, and every update is replayed with the λ that it had", async () => {
+    const run = copyOf("lambda");
+    const flags = ["--updates", "3", "--evaluation.every", "0", "--paw.lambda", "0.25"];
+    const { code, stderr } = await runCli(["train", "--resume", run, ...flags]);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining("paw.lambda: 0.25 from update 3 on, adaptive before"),
+    ]);
+    const at = trainConfigsOf(run);
+    expect([1, 2].map((update) => at(update).paw.lambda)).toEqual(["adaptive", 0.25]);
+    expect(openRun(run, fail).metrics().at(-1)!["world.lambda"]).toBe(0.25);
+    expect([...changedOnTheWay(readManifest(run))]).toEqual([
+      ["paw.lambda", "0.25 from update 3 (before: adaptive)"],
+    ]);
+    const replayed = [];
+    for await (const one of replayRun(openRun(run, fail), { losses: true, tolerance: 1e-3 }))
+      replayed.push(one);
+    expect(replayed.flatMap(({ divergences }) => divergences)).toEqual([]);
+    expect(replayed.map(({ learnt }) => learnt)).toEqual([true, false, true]);
+    expect(replayed[2]!.compared).toContain("world.lambda");
   });
 
   it("resumes in a copy if --out names one, and is itself left alone", async () => {

@@ -23,7 +23,7 @@ export const forceUnlockSetting = z
   .default(false)
   .describe("take over a run whose process on another machine or in another container has ended");
 
-/** Settings that do not affect what was learnt so far. */
+/** Settings that say nothing of what is learnt, and λ, whose course the manifest keeps. */
 const FREE: readonly RegExp[] = [
   /^evaluation\./,
   /^checkpointEvery$/,
@@ -32,6 +32,7 @@ const FREE: readonly RegExp[] = [
   /^rollout\./,
   /^(alarms\.|track\.|stopOn$)/,
   /^engine\.(address|threads|model|copy|sampler|samplerModel|samplerFolder)$/,
+  /^paw\.lambda$/,
 ];
 
 /** A run to resume. */

@@ -152,6 +152,27 @@ export function sealedManifest(folder: string): Manifest {
   return manifest;
 }
 
+/** Settings of the world model's loss that a resume changed, each with what it is now and was before. */
+export function changedOnTheWay({
+  resumes = [],
+}: Pick<Manifest, "resumes">): ReadonlyMap<string, string> {
+  const paths = new Set(resumes.flatMap(({ changed }) => Object.keys(changed)));
+  const told = (value: unknown): string =>
+    typeof value === "string" ? value : JSON.stringify(value);
+  return new Map(
+    [...paths].flatMap((path) => {
+      if (!path.startsWith("paw.")) return [];
+      const changes = resumes.filter(({ changed }) => path in changed);
+      const values = new Map([[0, told(changes[0]!.changed[path]!.from)]]);
+      for (const { update, changed } of changes) values.set(update, told(changed[path]!.to));
+      const [now, ...before] = [...values]
+        .sort(([a], [b]) => b - a)
+        .map(([update, value]) => (update === 0 ? value : `${value} from update ${update + 1}`));
+      return before.length === 0 ? [] : [[path, `${now} (before: ${before.join(", ")})`]];
+    }),
+  );
+}
+
 /** How many groups of episodes every update of a run records; undefined if it need not record any. */
 export function groupsPerUpdate({
   kind,

@@ -73,7 +73,7 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   worlds: "named",
   details:
-    "Uses the recipe of the environment (recipes/), for a pretrained chat model recipes/pretrained.ts, unless --config or\n--recipe gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
+    "Uses the recipe of the environment (recipes/), for a pretrained chat model recipes/pretrained.ts, unless --config or\n--recipe gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, paw.lambda, evaluation, checkpointEvery, alarms, stopOn, track and engine may change\n(docs/settings.md).",
   takesAgent: true,
   common: [
     ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],

@@ -5,7 +5,7 @@ import { builtFile } from "@pawl/core/processes/calls.js";
 import { hasManifest, readManifest } from "@pawl/core/runs/manifest.js";
 import { packageFolder } from "@pawl/core/version.js";
 import { runChild } from "@pawl/studies/child.js";
-import { createPlay } from "@pawl/ui/server/play.js";
+import { createPlay, type Lambda } from "@pawl/ui/server/play.js";
 import { z } from "zod";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
@@ -44,22 +44,23 @@ export const tryOut = defineCommand({
       throw new ConfigError(
         `${start} is no run: expected the copy that an earlier pawl try made there; name another folder, or remove it`,
       );
-    let running: Promise<void> | undefined;
+    let running = Promise.resolve();
     let pause = new AbortController();
     const training = {
-      start() {
-        if (running !== undefined) return;
+      train(lambda?: Lambda) {
         pause = new AbortController();
         const stop = AbortSignal.any([signal, pause.signal]);
         const child = { program: builtFile("main"), signal: stop };
-        running = runChild(trainingArgs(start, trained), child)
-          .then(
-            () => undefined,
-            (error: Error) => void (stop.aborted || warn(io, error.message)),
-          )
-          .finally(() => {
-            running = undefined;
-          });
+        const ended = runChild(trainingArgs(start, trained, lambda), child).then(
+          () => undefined,
+          (error: Error) => {
+            if (stop.aborted) return;
+            warn(io, error.message);
+            throw error;
+          },
+        );
+        running = ended.catch(() => undefined);
+        return ended;
       },
       pause: () => pause.abort(),
     };
@@ -74,14 +75,15 @@ export const tryOut = defineCommand({
 });
 
 /** The command that trains: from the start, or on from where the last training ended. */
-function trainingArgs(start: string, trained: string): readonly string[] {
+function trainingArgs(start: string, trained: string, lambda?: Lambda): readonly string[] {
+  const changed = lambda === undefined ? [] : ["--paw.lambda", String(lambda)];
   if (!hasManifest(trained))
     return [
       ...["train", "--quick", "--model.start", start, "--warm-start.episodes", "0"],
-      ...["--updates", String(UPDATES), "--seed", "3", "--out", trained],
+      ...["--updates", String(UPDATES), "--seed", "3", "--out", trained, ...changed],
     ];
   const { updates } = readManifest(trained).config;
   const done = typeof updates === "number" ? updates : 0;
   const more = readManifest(trained).status === "done" ? UPDATES : 0;
-  return ["train", "--resume", trained, "--updates", String(done + more)];
+  return ["train", "--resume", trained, "--updates", String(done + more), ...changed];
 }

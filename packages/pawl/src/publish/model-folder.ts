@@ -4,7 +4,12 @@ import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError } from "@pawl/core/config/config-error.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
-import { hasManifest, type Manifest, readManifest } from "@pawl/core/runs/manifest.js";
+import {
+  changedOnTheWay,
+  hasManifest,
+  type Manifest,
+  readManifest,
+} from "@pawl/core/runs/manifest.js";
 import { loadTokenizer } from "@pawl/core/text/tokenizer.js";
 import { leftOutNotice, withoutSecretSettings } from "@pawl/core/trust/secret-settings.js";
 import { withoutSecrets } from "@pawl/core/trust/secrets.js";
@@ -140,6 +145,7 @@ function training(manifest: Manifest, { hasEvents }: PublishedModel): readonly s
         ]),
     `- seed ${seed}, pawl ${versions.pawl ?? "unknown"}, node ${versions.node ?? "unknown"}, ${versions.platform ?? ""}`,
     `- ${createdAt} to ${finishedAt ?? "an end that was not recorded"} (${manifest.status})${resumes === undefined ? "" : `, resumed ${resumes.length} times`}`,
+    ...[...changedOnTheWay(manifest)].map(([path, course]) => `- \`${path}\`: ${course}`),
     ...(hasEvents ? ["- curves: the Metrics tab, from `tensorboard/`"] : []),
     "",
   ];

@@ -38,7 +38,7 @@ export function reportView(groups: readonly ReportGroup[]): ReportView {
     groups: groups.map((group) => ({
       label: group.label,
       runs: group.runs.map(viewRun),
-      settings: settingRows(group.runs[0]!.manifest.config, group.recipe?.config),
+      settings: settingRows(group.runs[0]!.manifest, group.recipe?.config),
       recipe: group.recipe?.name ?? null,
       tables: group.runs.map(({ metrics }) => thinned(columnsOf(metrics))),
       plays: plays(group),

@@ -1,5 +1,5 @@
 /** Runs that differ only by their seed form a group: they are shown as their mean and spread. */
-import type { Manifest } from "@pawl/core/runs/manifest.js";
+import { changedOnTheWay, type Manifest } from "@pawl/core/runs/manifest.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
 import { endOf, secondsOf } from "@pawl/core/runs/run-list.js";
@@ -37,7 +37,7 @@ const INCIDENTAL = /^(seed|checkpointEvery|keep|engine\.threads)$/;
 export function groupRuns(runs: readonly ReportRun[]): readonly RunGroup[] {
   const members = new Map<string, { settings: Settings; runs: ReportRun[] }>();
   for (const run of runs) {
-    const settings = flatten(run.manifest.config);
+    const settings = settingsOf(run.manifest);
     const key = JSON.stringify([...settings].sort(([a], [b]) => (a < b ? -1 : 1)));
     const group = members.get(key) ?? { settings, runs: [] };
     group.runs.push(run);
@@ -70,8 +70,12 @@ function labelOf(settings: Settings, differing: readonly string[]): string {
   return differing.map((path) => `${path} ${settings.get(path) ?? "–"}`).join(" · ");
 }
 
+/** The settings of a run by path; one that a resume changed in what is learnt has its whole course. */
+export const settingsOf = (manifest: Pick<Manifest, "config" | "resumes">): Map<string, string> =>
+  new Map([...flatten(manifest.config), ...changedOnTheWay(manifest)]);
+
 /** Nested settings by path, without incidental ones and without keys; lists as they are. */
-export function flatten(config: object): Map<string, string> {
+function flatten(config: object): Map<string, string> {
   return flattened(withoutSecretSettings(config).settings);
 }
 
@@ -97,11 +101,11 @@ export interface Recipe {
 
 /** All settings of a run; those that differ name the recipe's. */
 export function settingRows(
-  config: Readonly<Record<string, unknown>>,
+  manifest: Pick<Manifest, "config" | "resumes">,
   recipe: Recipe["config"] | undefined,
 ): readonly SettingRow[] {
   const base = recipe === undefined ? undefined : flatten(recipe);
-  const own = flatten(config);
+  const own = settingsOf(manifest);
   const rows = [...own].map(([path, value]): SettingRow => {
     const other = base?.get(path);
     return base === undefined || other === value

@@ -57,7 +57,6 @@ export interface RunDetail {
   readonly summary: Readonly<Record<string, number>>;
   readonly recipe: string | null;
   readonly settings: readonly SettingRow[];
-  readonly resumes: readonly { readonly at: string; readonly update: number }[];
   readonly commands: readonly { readonly what: string; readonly command: string }[];
   readonly hasTokenizer: boolean;
   readonly checkpoint: boolean;

@@ -7,6 +7,7 @@ import type { Environment, Task } from "@pawl/core/envs/env.js";
 import { type EnvConfig, openEnvironment } from "@pawl/core/envs/open.js";
 import { envKinds, findEnvKind } from "@pawl/core/envs/registry.js";
 import { HttpError, parseJson, readBody } from "@pawl/core/http/http-server.js";
+import type { PawOptions } from "@pawl/core/objectives/paw-options.js";
 import { createRandom } from "@pawl/core/random.js";
 import type { Episode } from "@pawl/core/rollout/episode.js";
 import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
@@ -46,9 +47,13 @@ export interface PlayOptions {
   readonly training?: Training;
 }
 
+/** λ of a training. */
+export type Lambda = PawOptions["lambda"];
+
 /** A training that a page can start, continue and pause. */
 interface Training {
-  start(): void;
+  /** Trains with another λ, if one is given, until it ends or is paused; fails if the training does. */
+  train(lambda: Lambda | undefined): Promise<void>;
   pause(): void;
 }
 
@@ -93,7 +98,10 @@ const bodies = {
   hint: z.strictObject({ id: z.string() }),
   think: z.strictObject({ id: z.string(), agent: run }),
   surprise: z.strictObject({ id: z.string(), agent: run }),
-  train: z.strictObject({ pause: z.boolean().optional() }),
+  train: z.strictObject({
+    pause: z.boolean().optional(),
+    lambda: z.union([z.literal("adaptive"), z.number().min(0)]).optional(),
+  }),
   expect: z.strictObject({ run, id: z.string().max(100), step: z.int().min(0) }),
   advantages: z.strictObject({ run, id: z.string().max(100) }),
 } as const;
@@ -122,6 +130,20 @@ export function createPlay({
     const game = games.get(id);
     games.delete(id);
     await game?.session.close();
+  };
+  let running: Promise<void> | undefined;
+  let nextLambda: Lambda | undefined;
+  /** A training is paused for another λ, and goes on with it. */
+  const keepTraining = async ({ train }: Training): Promise<void> => {
+    try {
+      do {
+        const lambda = nextLambda;
+        nextLambda = undefined;
+        await train(lambda);
+      } while (nextLambda !== undefined);
+    } finally {
+      running = undefined;
+    }
   };
   const timer = setInterval(
     () => {
@@ -247,11 +269,15 @@ export function createPlay({
         surpriseOf(model, session.environment, last),
       );
     },
-    async train({ pause }) {
+    /** Is answered when the training has ended, so that a page hears of a failure at once. */
+    async train({ pause, lambda }) {
       if (training === undefined)
         throw new HttpError(422, "this page does not train: use pawl train, or pawl try");
-      if (pause) training.pause();
-      else training.start();
+      nextLambda = pause ? undefined : (lambda ?? nextLambda);
+      if (pause || (running !== undefined && lambda !== undefined)) training.pause();
+      if (pause) return {};
+      running ??= keepTraining(training);
+      await running;
       return {};
     },
     async expect({ run: of, id, step }, indexOf) {

@@ -12,7 +12,7 @@ import {
 } from "@pawl/core/runs/run-list.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { metricsPath } from "@pawl/core/runs/small-file.js";
-import { flatten } from "../report/run-groups.js";
+import { settingsOf } from "../report/run-groups.js";
 import type { RunList, RunRow, RunState } from "./api.js";
 import { lastLines, type MetricsPlace, readMetricsFrom } from "./metrics-table.js";
 import { checkLink, pathInside } from "./safe-path.js";
@@ -235,7 +235,7 @@ const stampOf = (status: Stats | undefined): string =>
 
 function describe(folder: string, stamp: string): RunSummary {
   const manifest = readManifest(folder);
-  const settings = flatten(manifest.config);
+  const settings = settingsOf(manifest);
   return {
     stamp,
     manifest,
