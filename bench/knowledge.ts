@@ -28,6 +28,7 @@ import { parseArgs } from "node:util";
 import { changesOfArm, variants } from "@pawl/studies/arms.js";
 import { runChild } from "@pawl/studies/child.js";
 import { resultsPart, type Study, type WayResult } from "./shared/knowledge-tables.js";
+import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/knowledge.md";
 const DATA = "bench/knowledge.json";
@@ -239,12 +240,8 @@ export async function main(args: readonly string[] = []): Promise<object> {
   if (values.read !== undefined)
     writeFileSync(DATA, `${JSON.stringify(studyIn(values.read), rounded, 1)}\n`);
   const written = writtenPart(readStudy());
-  if (values.write) {
-    const page = readFileSync(PAGE, "utf8");
-    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
-    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
-    writeFileSync(PAGE, `${page.slice(0, from)}${written}${page.slice(to + MARKS[1].length)}`);
-  } else process.stdout.write(`${written}\n`);
+  if (values.write) writePart(PAGE, MARKS, written);
+  else process.stdout.write(`${written}\n`);
   return {};
 }
 

@@ -9,6 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference, pooled } from "@pawl/studies/statistics.js";
 import { type ForestRow, forestSvg } from "./shared/forest-svg.js";
+import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/observations.md";
 export const FIGURE = "docs/images/observations-forest.svg";
@@ -243,11 +244,7 @@ function wrapped(text: string): readonly string[] {
 export function main(args: readonly string[] = []): object {
   const study = readStudy();
   if (args.includes("--write")) {
-    const page = readFileSync(PAGE, "utf8");
-    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
-    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
-    const rest = page.slice(to + MARKS[1].length);
-    writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(study)}${rest}`);
+    writePart(PAGE, MARKS, writtenPart(study));
     writeFileSync(FIGURE, forest(study));
   } else process.stdout.write(`${writtenPart(study)}\n\n${pairsTable(study).join("\n")}\n`);
   return { contrasts: contrastsOf(study).length };

@@ -27,6 +27,7 @@ import { readCard } from "@pawl/pawl/evaluation/card-markdown.js";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate } from "@pawl/studies/statistics.js";
 import { machine } from "./peer/side.js";
+import { writePart } from "./shared/page-part.js";
 
 const AGENT = "examples/orders-agent.ts";
 const DATA = "bench/orders.json";
@@ -184,12 +185,8 @@ export async function main(args: readonly string[]): Promise<object> {
     return { runs: results.length };
   }
   if (args[0] === "--write") {
-    const page = readFileSync(PAGE, "utf8");
-    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
-    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
     const results = readResults();
-    const rest = page.slice(to + MARKS[1].length);
-    writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(results)}${rest}`);
+    writePart(PAGE, MARKS, writtenPart(results));
     return { runs: results.length };
   }
   const settings = settingsOf(args);

@@ -8,6 +8,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate } from "@pawl/studies/statistics.js";
+import { writePart } from "./shared/page-part.js";
 import { CANDIDATES } from "./shared/regime-plan.js";
 import { GROUPS, type Lease, readLease, SPLITS, type UpdateFacts } from "./shared/regime-record.js";
 
@@ -219,13 +220,8 @@ export function main(args: readonly string[] = []): object {
     study = { ...study, pairs: readLease(args[1]!) };
     writeFileSync(DATA, `${JSON.stringify(study, undefined, 1)}\n`);
   }
-  if (args.includes("--write")) {
-    const page = readFileSync(PAGE, "utf8");
-    const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])];
-    if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${MARKS.join(" … ")}`);
-    const rest = page.slice(to + MARKS[1].length);
-    writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(study)}${rest}`);
-  } else process.stdout.write(`${writtenPart(study)}\n`);
+  if (args.includes("--write")) writePart(PAGE, MARKS, writtenPart(study));
+  else process.stdout.write(`${writtenPart(study)}\n`);
   return {
     baselines: Object.keys(study.first).length,
     pairs: Object.keys(study.pairs?.runs ?? {}).length / 2,

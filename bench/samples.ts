@@ -15,10 +15,11 @@ import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/samples.md";
 const DATA = "bench/samples.json";
-const [BEGIN, END] = ["<!-- npm run bench -- samples -->", "<!-- end -->"];
+const MARKS = ["<!-- npm run bench -- samples -->", "<!-- end -->"] as const;
 
 const CURRICULUM = ["--curriculum.rate", "0.5", "--curriculum.redraw", "4"];
 const BRANCHING = ["--advantage", "tree", "--rollout.branch.points", "1"];
@@ -143,14 +144,11 @@ export const readResults = (): Results => JSON.parse(readFileSync(DATA, "utf8"))
 
 /** What the command writes into the page. */
 export const writtenPart = (results: Results): string =>
-  [BEGIN, "", ...resultTable(results), "", END].join("\n");
+  [MARKS[0], "", ...resultTable(results), "", MARKS[1]].join("\n");
 
 function write(results: Results): void {
   writeFileSync(DATA, `${JSON.stringify(results, undefined, 2)}\n`);
-  const page = readFileSync(PAGE, "utf8");
-  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${PAGE}: expected ${BEGIN} … ${END}`);
-  writeFileSync(PAGE, page.slice(0, from) + writtenPart(results) + page.slice(to + END.length));
+  writePart(PAGE, MARKS, writtenPart(results));
 }
 
 /** Makes the run of an arm and a seed if it is missing; a folder gets its name once it is complete. */

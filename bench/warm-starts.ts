@@ -23,6 +23,7 @@ import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { OWN_PLAY } from "./shared/own-play.js";
+import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/warm-starts.md";
 const DATA = "bench/warm-starts.json";
@@ -234,12 +235,8 @@ export const readResults = (): Readonly<Partial<Record<WorldName, Results>>> =>
 
 function write(name: WorldName, results: Results): void {
   writeFileSync(DATA, `${JSON.stringify({ ...readResults(), [name]: results }, undefined, 2)}\n`);
-  const page = readFileSync(PAGE, "utf8");
-  const from = page.indexOf(`<!-- ${WORLDS[name].command} -->`);
-  const to = page.indexOf(END, from);
-  if (from < 0 || to < 0) throw new Error(`${PAGE}: expected ${WORLDS[name].command} … ${END}`);
-  const rest = page.slice(to + END.length);
-  writeFileSync(PAGE, `${page.slice(0, from)}${writtenPart(name, results)}${rest}`);
+  const marks = [`<!-- ${WORLDS[name].command} -->`, END] as const;
+  writePart(PAGE, marks, writtenPart(name, results));
 }
 
 export async function main(args: readonly string[] = []): Promise<object> {
