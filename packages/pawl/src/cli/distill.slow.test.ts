@@ -209,6 +209,16 @@ it("a run teaches an agent's model on its own tokens, where distill points to, u
   expect(Math.abs(distancesOf(same)[0]!)).toBeLessThan(1e-5);
 }, 240_000);
 
+it("says that nothing is worth imitating, and what may help", async () => {
+  const { code, stdout } = await distil("worthless", (response) =>
+    answer(response, { content: "I cannot help with that." }),
+  );
+  expect(code).toBe(1);
+  expect(stdout).toContain("0 of 5 episodes are worth 1 or more");
+  expect(stdout).toContain("nothing of it is good enough to imitate: look at it with pawl show");
+  expect(stdout).not.toContain("pawl train");
+}, 60_000);
+
 it("names a server that only fails, and refuses worlds", async () => {
   const { code, stderr } = await distil("failed", fails(401, "who?"));
   expect(code).toBe(1);

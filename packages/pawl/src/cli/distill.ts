@@ -174,10 +174,11 @@ export const distill = defineCommand({
       ];
       writeFileSync(join(folder, "distill.txt"), `${card.join("\n")}\n`);
       print(io, `\n${card.join("\n")}`);
-      print(io, `\nrecorded to ${folder}, this card in distill.txt; to imitate and go on with RL:`);
       print(
         io,
-        `pawl train --agent FILE --model.start ${settings.student} --warm-start.runs ${folder} --warm-start.min-return ${minReturn} --warm-start.episodes ${kept}`,
+        kept === 0
+          ? `\nrecorded to ${folder}, this card in distill.txt; nothing of it is good enough to imitate: look at it with pawl show ${folder}, lower --min-return, or take another teacher`
+          : `\nrecorded to ${folder}, this card in distill.txt; to imitate and go on with RL:\npawl train --agent FILE --model.start ${settings.student} --warm-start.runs ${folder} --warm-start.min-return ${minReturn} --warm-start.episodes ${kept}`,
       );
     } catch (error) {
       progress.end();
