@@ -8,17 +8,20 @@
  * groups are learnt in turns, at a learning rate of 0. The first round of each only warms up. Processor
  * time, which other programs change less than time, is all threads'.
  *
- *   WAY_tokens      tokens read and sampled per step ÷ those of acting; a prompt's beginning that was read
- *                   for an earlier step counts once
+ *   WAY_tokens      tokens read and sampled per step ÷ those of acting; what was read for an earlier step
+ *                   counts once, and so does what several samples of a prompt begin with: neither is
+ *                   computed again
  *   WAY_cpu         processor seconds per step ÷ those of acting
  *   WAY_s           the same by the clock
  *   tried_tokens    tokens learnt with 4 counterfactual states a group ÷ without
  *   tried_cpu, tried_s   time of scoring, preparing and learning ÷ without
  *   tried_prepare   share of that spent on trying and preparing
+ *   tried_update_cpu, tried_update_s   time of a whole update, acting included ÷ without
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { computeAdvantages } from "@pawl/core/advantages/advantages.js";
+import type { ActingEngine } from "@pawl/core/engine/engine.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
 import {
@@ -62,6 +65,22 @@ async function timed<T>(work: () => Promise<T>): Promise<readonly [T, Spent]> {
   return [result, { cpu: (user + system) / 1e6, clock: (performance.now() - from) / 1000 }];
 }
 
+/** An engine that tells how many tokens it sampled; those that samples of a prompt begin with once. */
+function counting<E extends ActingEngine>(engine: E, onDrawn: (tokens: number) => void): E {
+  return {
+    ...engine,
+    async sample(...asked: Parameters<E["sample"]>) {
+      const samples = await engine.sample(asked[0], asked[1]);
+      for (const of of samples)
+        onDrawn(
+          new Set(of.flatMap(({ tokens }) => tokens.map((_, i) => tokens.slice(0, i + 1).join())))
+            .size,
+        );
+      return samples;
+    },
+  };
+}
+
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
@@ -92,15 +111,21 @@ export async function main(args: readonly string[] = []): Promise<object> {
   const start = { folder: weights, tokenizer: files };
   const { engine, tokenizer } = await openModel({ start, engine: config.engine });
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
+  let drawn = 0;
   const acting = {
-    engine,
+    engine: counting(engine, (tokens) => {
+      drawn += tokens;
+    }),
     tokenizer,
     style,
     sampling: { maxTokens: config.maxTokens, temperature: 1 },
   };
   const tasks = evaluationTasks(environment, "test_unseen", { tasks: Number(options.tasks) });
-  const play = (policy: Policy, groupSize = 1): Promise<readonly Group[]> =>
-    rollout({ environment, policy, style, tasks, groupSize, seed: 0, stepLimit: quick.stepLimit });
+  const play = (policy: Policy, groupSize = 1, some = tasks): Promise<readonly Group[]> =>
+    rollout({
+      ...{ environment, policy, style, groupSize, seed: 0, stepLimit: quick.stepLimit },
+      tasks: some,
+    });
   const rounds = Array.from({ length: Number(options.rounds) + 1 }, (_, round) => round);
 
   const seen = (await play(enginePolicy(acting))).flatMap(({ episodes }) => episodes);
@@ -119,12 +144,13 @@ export async function main(args: readonly string[] = []): Promise<object> {
   /** Tokens and seconds of a step. */
   const measure = async (way: Way) => {
     const cost = noCost();
+    drawn = 0;
     const [groups, spent] = await timed(() => play(policyOf(way, cost)));
     const episodes = groups.flatMap((group) => group.episodes);
     const steps = sum(episodes.map((episode) => episode.steps.length));
-    const more = cost.candidates - cost.acted + cost.read + cost.sampled;
+    const acted = way === "acting" ? drawn : cost.acted;
     return {
-      tokens: (tokensOf(episodes) + more) / steps,
+      tokens: (tokensOf(episodes) - acted + drawn + cost.read) / steps,
       cpu: spent.cpu / steps,
       clock: spent.clock / steps,
     };
@@ -148,9 +174,9 @@ export async function main(args: readonly string[] = []): Promise<object> {
     ] as const)
       ways[`${way}_${name}`] = rounded(median(played.map((one) => one[way][of] / one.acting[of])));
 
-  const groups = await play(enginePolicy(acting), config.groupSize).then((all) =>
-    all.slice(0, config.groups),
-  );
+  const actOnce = () =>
+    timed(() => play(enginePolicy(acting), config.groupSize, tasks.slice(0, config.groups)));
+  const [groups] = await actOnce();
   const advantages = computeAdvantages(groups, config.advantage);
   const learning = async (counterfactual: number) => {
     const paw = { ...config.paw, counterfactual };
@@ -170,15 +196,20 @@ export async function main(args: readonly string[] = []): Promise<object> {
   const learnt: {
     readonly off: Awaited<ReturnType<typeof learning>>;
     readonly on: Awaited<ReturnType<typeof learning>>;
+    readonly acting: Spent;
   }[] = [];
   for (const round of rounds) {
     const first = round % 2 === 0 ? 0 : 4;
+    const [, spent] = await actOnce();
     const [a, b] = [await learning(first), await learning(4 - first)];
-    if (round > 0) learnt.push(first === 0 ? { off: a, on: b } : { off: b, on: a });
+    if (round > 0)
+      learnt.push({ ...(first === 0 ? { off: a, on: b } : { off: b, on: a }), acting: spent });
   }
   await engine.dispose();
   const over = (of: "tokens" | "cpu" | "clock"): number =>
     rounded(median(learnt.map(({ off, on }) => on[of] / off[of])));
+  const overUpdate = (of: "cpu" | "clock"): number =>
+    rounded(median(learnt.map(({ off, on, acting: a }) => (a[of] + on[of]) / (a[of] + off[of]))));
   return {
     ...ways,
     acting_tokens: rounded(median(played.map(({ acting: one }) => one.tokens))),
@@ -186,6 +217,8 @@ export async function main(args: readonly string[] = []): Promise<object> {
     tried_tokens: over("tokens"),
     tried_cpu: over("cpu"),
     tried_s: over("clock"),
+    tried_update_cpu: overUpdate("cpu"),
+    tried_update_s: overUpdate("clock"),
     tried_prepare: rounded(median(learnt.map(({ on }) => on.prepare))),
     machine: `${cpus().length} × ${cpus()[0]!.model}, Node ${process.version}, ${options.threads} threads`,
     load: rounded(loadavg()[0]!),
