@@ -3,6 +3,10 @@
 /** Whether everything happens in this page: then there is no terminal beside it (docs/browser). */
 export const isInPage: boolean = false;
 
+/** A page in which everything happens loses what it trained when it is loaded again; a server does not. */
+export const noteTrained = (_updates: number): void => undefined;
+export const lostUpdates = (): number => 0;
+
 /** Saves a run's folder as an archive; a server's is on this machine already. */
 export const download: ((run: string) => Promise<void>) | undefined = undefined;
 

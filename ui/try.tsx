@@ -17,7 +17,7 @@ import { count, duration, shortPercent } from "./format.js";
 import { Problem } from "./load.js";
 import { link } from "./route.js";
 import { useLiveRun } from "./run.js";
-import { ask, download, listen } from "./server.js";
+import { ask, download, listen, lostUpdates, noteTrained } from "./server.js";
 import { Text, visible } from "./text.js";
 
 /** An action, what the agent expected of it, and what came. */
@@ -215,6 +215,10 @@ function Training(props: {
     setChosen(lambda);
     if (isAtWork) train(lambda);
   };
+  const [lost] = useState(lostUpdates);
+  useEffect(() => {
+    if (row?.update) noteTrained(row.update);
+  }, [row?.update]);
   const failure = problem ?? (isAtWork ? undefined : recorded.error);
   return (
     <section>
@@ -225,7 +229,7 @@ function Training(props: {
           </button>
         ) : (
           <button type="button" class="primary" onClick={() => train(chosen)}>
-            {row === undefined ? "Train it" : "Train it further"}
+            {row?.update ? "Train it further" : "Train it"}
           </button>
         )}{" "}
         <span class="quiet small" role="status">
@@ -251,6 +255,12 @@ function Training(props: {
           recorded.lambda.includes(" ") && <span class="quiet small">λ {recorded.lambda}</span>
         )}
       </form>
+      {lost > 0 && row === undefined && (
+        <Problem>
+          The {count(lost, "update")} that this page had trained are gone: it keeps runs in memory
+          only. Train it again, and download the run before you leave.
+        </Problem>
+      )}
       {failure !== undefined && <Problem>{visible(failure)}</Problem>}
       {table !== undefined && table.update.length > 0 && (
         <>

@@ -18,9 +18,11 @@ import {
 import { Asked, type createServer, Reply } from "./node/http.js";
 import { applyChanges, changesBelow } from "./node/mirror.js";
 import { dirname, join } from "./node/paths.js";
+import { hear, sayAlive } from "./silence.js";
 import { TRIAL } from "./trial.js";
 
 registerEnv(household);
+sayAlive();
 
 const ROOT = "/runs";
 const KEY = "page";
@@ -29,46 +31,45 @@ const say = (message: FromDesk, moved: Transferable[] = []): void =>
 
 // The trainer is started with the first training, and stays for the next.
 let trainer: Worker | undefined;
+let ended: ((problem: string | undefined) => void) | undefined;
 const tell = (message: ToTrainer): void => trainer?.postMessage(message);
 
-/** Seconds of silence after which a worker is given up: browsers do not say that they ended one. */
-const SILENT_S = 60;
-
 /** Trains until the training ends; fails with what to do if it fails, or if its worker is lost. */
-function train(lambda: Lambda | undefined): Promise<void> {
-  const url = new URL("trainer.js", self.location.href);
-  trainer ??= new Worker(url, { type: "module" });
-  const worker = trainer;
-  return new Promise((resolve, reject) => {
-    // Seconds in which this worker ran: a page that is frozen misses no message.
-    let silent = 0;
-    const watching = setInterval(() => {
-      silent++;
-      if (silent > SILENT_S) lose("the browser ended its worker, perhaps for lack of memory");
-    }, 1000);
-    const lose = (why: string): void => {
-      clearInterval(watching);
-      worker.terminate();
+async function train(lambda: Lambda | undefined): Promise<void> {
+  trainer ??= startTrainer();
+  const problem = await new Promise<string | undefined>((resolve) => {
+    ended = resolve;
+    tell({ what: "train", files: changesBelow(ROOT)(), lambda });
+  });
+  if (problem !== undefined)
+    throw new Error(
+      `The training stopped: ${problem}. Train it again: it goes on after its last update. If it stops once more, close other tabs, or run npx pawl try.`,
+    );
+}
+
+function startTrainer(): Worker {
+  const worker = new Worker(new URL("trainer.js", self.location.href), { type: "module" });
+  const stop = hear<FromTrainer>(
+    worker,
+    (data) => {
+      if (data.what === "files") return applyChanges(data.files);
+      // An engine that could not start will not start in the same worker.
+      if (data.problem !== undefined) {
+        stop();
+        trainer = undefined;
+      }
+      ended?.(data.problem);
+    },
+    (why) => {
       trainer = undefined;
+      // A process that dies leaves its lock; whether it lives cannot be asked here.
       const folder = join(ROOT, TRIAL.trained);
       for (const name of existsSync(folder) ? (readdirSync(folder) as readonly string[]) : [])
         if (/^lock\b/.test(name)) rmSync(join(folder, name));
-      reject(
-        new Error(
-          `The training stopped: ${why}. Close other tabs and train it further: it goes on after the last update.`,
-        ),
-      );
-    };
-    worker.onmessage = ({ data }: { data: FromTrainer }) => {
-      silent = 0;
-      if (data.what === "files") return applyChanges(data.files);
-      clearInterval(watching);
-      if (data.problem === undefined) resolve();
-      else reject(new Error(`The training stopped: ${data.problem}`));
-    };
-    worker.onerror = ({ message }) => lose(message || "its worker did not start");
-    tell({ what: "train", files: changesBelow(ROOT)(), lambda });
-  });
+      ended?.(why);
+    },
+  );
+  return worker;
 }
 
 /** The files that come with the page. */

@@ -27,7 +27,6 @@ export type ToTrainer =
     }
   | { readonly what: "pause" };
 
-/** Files come all the time, also when none has changed: who is silent is lost. */
 export type FromTrainer =
   | { readonly what: "files"; readonly files: readonly Change[] }
   | { readonly what: "ended"; readonly problem?: string };

@@ -2,6 +2,9 @@
 import "./node/globals.js";
 import type { ReplicaStart } from "@pawl/engine-cpu/replica.js";
 import { serveReplica } from "@pawl/engine-cpu/replica-calls.js";
+import { sayAlive } from "./silence.js";
+
+sayAlive();
 
 /** The first message is the model, the others are calls. */
 self.onmessage = ({ data }) =>

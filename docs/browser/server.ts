@@ -1,25 +1,38 @@
 /** The page's worker, in the place of the server of `pawl ui`. */
 import type { FromDesk, ToDesk } from "./messages.js";
+import { hear } from "./silence.js";
 
 type Part = Extract<FromDesk, { what: "answer" }>;
 
-const desk = new Worker(new URL("desk.js", import.meta.url), { type: "module" });
+/** A module with one instruction of SIMD: the engine needs those, but neither threads nor a GPU. */
+const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0];
+const SIMD_BODY = [65, 0, 253, 15, 253, 98, 11];
+
+const canRun =
+  typeof WebAssembly === "object" && WebAssembly.validate(new Uint8Array([...SIMD, ...SIMD_BODY]));
+
 const waiting = new Map<number, (part: FromDesk) => void>();
 let last = 0;
-let failed: string | undefined;
+let failed = canRun
+  ? undefined
+  : "This browser has no WebAssembly with SIMD, in which the model runs: open the page in a current Chrome, Edge, Firefox or Safari, or run npx pawl try.";
 
-desk.onmessage = ({ data }: { data: FromDesk }) => waiting.get(data.id)?.(data);
-desk.onerror = ({ message }) => {
-  failed = `This browser cannot run the page's worker: ${message || "it did not start"}.`;
-  for (const [id, hear] of waiting)
-    hear({
-      what: "answer",
-      id,
-      status: 500,
-      text: JSON.stringify({ error: failed }),
-      isOver: true,
-    });
-};
+const desk = new Worker(new URL("desk.js", import.meta.url), { type: "module" });
+hear<FromDesk>(
+  desk,
+  (part) => waiting.get(part.id)?.(part),
+  (why) => {
+    failed = `The page stopped: ${why}. Load it again; what was trained and not downloaded is lost.`;
+    for (const [id, take] of waiting)
+      take({
+        what: "answer",
+        id,
+        status: 500,
+        text: JSON.stringify({ error: failed }),
+        isOver: true,
+      });
+  },
+);
 
 const say = (message: ToDesk): void => desk.postMessage(message);
 
@@ -35,6 +48,27 @@ const addressOf = (
 
 /** Whether everything happens in this page: there is no terminal beside it. */
 export const isInPage = true;
+
+const KEPT = "trained";
+
+/** Notes how many updates this page has trained: they are lost when it is loaded again, so it asks first. */
+export function noteTrained(updates: number): void {
+  globalThis.onbeforeunload = updates === 0 ? null : (event) => event.preventDefault();
+  try {
+    sessionStorage.setItem(KEPT, String(updates));
+  } catch {
+    // A browser that keeps nothing cannot say later what was lost.
+  }
+}
+
+/** How many updates were lost when the page was loaded again. */
+export function lostUpdates(): number {
+  try {
+    return Number(sessionStorage.getItem(KEPT) ?? 0);
+  } catch {
+    return 0;
+  }
+}
 
 /** Asks the worker as the page of `pawl ui` asks its server. */
 export async function ask<T>(

@@ -2,6 +2,7 @@
 import { type Callee, type Caller, createCaller, type Fail } from "@pawl/core/processes/calls.js";
 import type { EmbeddedOptions } from "@pawl/engine-cpu/core.js";
 import { serveEngine } from "@pawl/engine-cpu/engine-calls.js";
+import { hear } from "./silence.js";
 
 interface Thread {
   readonly entry: string;
@@ -18,14 +19,13 @@ export function startThread({ entry, workerData, what, fail }: Thread): Caller {
     calleeOf(
       (message, moved) => worker.postMessage(message, moved),
       () => {
-        worker.terminate();
+        stop();
         lost(fail(`${what} was disposed`));
       },
     ),
     fail,
   );
-  worker.onmessage = ({ data }) => answered(data);
-  worker.onerror = ({ message }) => lost(fail(`${what}'s worker failed: ${message}`));
+  const stop = hear(worker, answered, (why) => lost(fail(`${what} is lost: ${why}`)));
   worker.postMessage(workerData);
   return caller;
 }

@@ -9,9 +9,11 @@ import { trainRun } from "@pawl/training/run.js";
 import { quick } from "../../recipes/quick.js";
 import type { FromTrainer, ToTrainer } from "./messages.js";
 import { applyChanges, changesBelow } from "./node/mirror.js";
+import { sayAlive } from "./silence.js";
 import { TRIAL, UPDATES } from "./trial.js";
 
 registerEnv(household);
+sayAlive();
 
 /** How often the page's files follow. */
 const FOLLOW_MS = 500;
@@ -29,7 +31,10 @@ async function train({ files, lambda }: Extract<ToTrainer, { what: "train" }>): 
   applyChanges(files);
   changes();
   stop = new AbortController();
-  const follow = (): void => say({ what: "files", files: changes() });
+  const follow = (): void => {
+    const changed = changes();
+    if (changed.length > 0) say({ what: "files", files: changed });
+  };
   const following = setInterval(follow, FOLLOW_MS);
   let problem: string | undefined;
   try {
