@@ -129,6 +129,9 @@ function successOf({ runs }: Lease, name: string, split: string): number {
   return solved.reduce((sum, one) => sum + one, 0) / (solved.length * tasks);
 }
 
+const invalidOf = ({ runs }: Lease, name: string, split: string): number =>
+  estimate(runs[name]!.evaluations[split]!.invalid).mean;
+
 const bothOf = (lease: Lease, name: string): number =>
   SPLITS.reduce((sum, split) => sum + successOf(lease, name, split), 0) / SPLITS.length;
 
@@ -149,12 +152,15 @@ export function pairsTable(lease: Lease): readonly string[] {
   const on = (split: string) => (name: string) => successOf(lease, name, split);
   const both = (name: string): number => bothOf(lease, name);
   return table(
-    ["seed", "arm", ...SPLITS, "mean of both"],
+    ["seed", "arm", ...SPLITS, "mean of both", "refused or malformed"],
     [
       ...seeds.flatMap((seed) =>
         ["plain", "paw"].map((arm) => {
           const name = `${arm}-${seed}`;
-          return [seed, arm, ...SPLITS.map((one) => percent(on(one)(name))), percent(both(name))];
+          return [
+            ...[seed, arm, ...SPLITS.map((one) => percent(on(one)(name))), percent(both(name))],
+            SPLITS.map((split) => `${percent(invalidOf(lease, name, split))} %`).join(", "),
+          ];
         }),
       ),
       [
@@ -162,32 +168,52 @@ export function pairsTable(lease: Lease): readonly string[] {
         "paw − plain, points",
         ...SPLITS.map((split) => withInterval(difference(on(split)))),
         withInterval(difference(both)),
+        "",
       ],
     ],
   );
 }
 
-/** The arms side by side in training: means over the seeds that had the update. */
-export function trainingTable({ runs }: Lease): readonly string[] {
+/** Updates of a row. */
+const BLOCK = 4;
+
+/** The arms side by side in training: means of a few updates over the seeds. */
+export function trainingTable({ runs, evaluatedAt }: Lease): readonly string[] {
   const arms = ["plain", "paw"].map((arm) =>
-    Object.entries(runs)
-      .filter(([name]) => name.startsWith(arm))
-      .map(([, { updates }]) => updates),
+    Object.entries(runs).flatMap(([name, { updates }]) => (name.startsWith(arm) ? [updates] : [])),
   );
-  const length = Math.min(...arms.flat().map((updates) => updates.length));
-  const mean = (update: number, of: (one: UpdateFacts) => number, digits: number): string =>
+  const mean = (from: number, of: (one: UpdateFacts) => number, digits: number): string =>
     arms
-      .map((all) => estimate(all.map((updates) => of(updates[update]!))).mean.toFixed(digits))
+      .map((all) => all.flatMap((updates) => updates.slice(from, from + BLOCK).map(of)))
+      .map((values) => estimate(values).mean)
+      .map((value) => (Number.isNaN(value) ? "–" : value.toFixed(digits)))
       .join(", ");
+  const columns = [`mixed groups of ${GROUPS}`, "refused, %", "KL to the start"];
   return table(
-    ["update", "success, %", `mixed groups of ${GROUPS}`, "refused, %", "KL to the start", "s"],
-    Array.from({ length }, (_, update) => [
-      String(update + 1),
-      mean(update, ({ success }) => 100 * success, 1),
-      mean(update, ({ mixed }) => mixed, 1),
-      mean(update, ({ refused }) => 100 * refused, 1),
-      mean(update, ({ kl }) => kl, 3),
-      mean(update, ({ seconds }) => seconds, 0),
+    ["updates", "success, %", ...columns, "p of observations", "s"],
+    Array.from({ length: Math.floor(evaluatedAt / BLOCK) }, (_, row) => row * BLOCK).map((from) => [
+      `${from + 1} to ${from + BLOCK}`,
+      mean(from, ({ success }) => 100 * success, 1),
+      mean(from, ({ mixed }) => mixed, 1),
+      mean(from, ({ refused }) => 100 * refused, 1),
+      mean(from, ({ kl }) => kl, 3),
+      mean(from, ({ observed }) => observed ?? Number.NaN, 2),
+      mean(from, ({ seconds }) => seconds, 0),
+    ]),
+  );
+}
+
+/** What the starts of the pairs' lease solve, on all tasks. */
+export function laterStartsTable({ starts }: Lease): readonly string[] {
+  return table(
+    ["demonstrations", ...SPLITS, "refused or malformed"],
+    Object.entries(starts).map(([demonstrations, splits]) => [
+      demonstrations,
+      ...SPLITS.map((split) => {
+        const { solved, tasks } = splits[split]!;
+        return `${percent(solved[0]! / tasks)} % (${solved[0]} of ${tasks})`;
+      }),
+      SPLITS.map((split) => `${percent(splits[split]!.invalid[0]!)} %`).join(", "),
     ]),
   );
 }
@@ -198,20 +224,9 @@ export function writtenPart(study: Study): string {
   const later =
     pairs === undefined
       ? []
-      : [candidatesTable(pairs), pairsTable(pairs), trainingTable(pairs)].flatMap((one) => [
-          "",
-          ...one,
-        ]);
-  return [
-    MARKS[0],
-    "",
-    ...startsTable(study),
-    "",
-    ...updatesTable(study),
-    ...later,
-    "",
-    MARKS[1],
-  ].join("\n");
+      : [pairsTable, trainingTable, laterStartsTable, candidatesTable].map((of) => of(pairs));
+  const tables = [...later, startsTable(study), updatesTable(study)];
+  return [MARKS[0], "", ...tables.flatMap((lines) => [...lines, ""]), MARKS[1]].join("\n");
 }
 
 export function main(args: readonly string[] = []): object {
