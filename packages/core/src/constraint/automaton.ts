@@ -14,6 +14,8 @@ export class ConstraintError extends UserError {
 const MOST_STATES = 2 ** 16;
 /** States while one is made. */
 const MOST_PARTS = 2 ** 19;
+/** Parts that its states have together, and ways between them without a byte: some seconds. */
+const MOST_WORK = 2 ** 24;
 
 /** The automaton of an expression; undefined if it has no text at all. */
 export function automatonOf(expression: Expression): Automaton | undefined {
@@ -23,8 +25,11 @@ export function automatonOf(expression: Expression): Automaton | undefined {
   const states = new Map<string, number>();
   const members: (readonly number[])[] = [];
   const rows: Int32Array[] = [];
+  let work = 0;
   const stateOf = (parts: readonly number[]): number => {
     const closed = closure(graph, parts);
+    for (const part of closed) work += 1 + graph.free[part]!.length;
+    if (work > MOST_WORK) throw tooLarge("too many of its parts may stand in the same place");
     const key = closed.join(" ");
     const known = states.get(key);
     if (known !== undefined) return known;
@@ -72,9 +77,9 @@ export function automatonOf(expression: Expression): Automaton | undefined {
   });
 }
 
-const tooLarge = (): ConstraintError =>
+const tooLarge = (why = `it needs more than ${MOST_STATES} states`): ConstraintError =>
   new ConstraintError(
-    `the schema is too large: it needs more than ${MOST_STATES} states; allow fewer values, shorter texts (maxLength) and lists (maxItems), or fewer tools`,
+    `the schema is too large: ${why}; allow fewer values, shorter texts (maxLength) and lists (maxItems), fewer optional members, or fewer tools`,
   );
 
 /** A byte range and where it leads. */

@@ -142,6 +142,23 @@ test("an enum may have thousands of values, most of whose bytes are the same", (
   expect(isAllowed(many, '"value-20000"')).toBe(false);
 }, 20_000);
 
+test.each([
+  [
+    "many optional members",
+    object(
+      Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`f${n}`, { type: "boolean" }])),
+      [],
+    ),
+  ],
+  ["repeated repetitions", { type: "string", pattern: "^((a{1,50}){1,50}){1,50}$" }],
+])(
+  "%s are refused before they take minutes",
+  (_, schema) => {
+    expect(() => constraintAutomaton(json(schema))).toThrow(/too large: too many of its parts/);
+  },
+  60_000,
+);
+
 test("usual layouts of JSON are allowed, and white space without end is not", () => {
   const schema = json(object({ a: { type: "array", items: { type: "integer" } }, b: {} }));
   const value = { a: [1, 2], b: { c: "d" } };
