@@ -72,7 +72,10 @@ function takeAgent(args: readonly string[]): { args: readonly string[]; agent?: 
   const agent = attached ?? args[at + 1];
   if (agent === undefined || agent === "" || agent.startsWith("--"))
     throw new ConfigError("--agent: expected a file, such as ./agent.ts");
-  return { args: args.toSpliced(at, attached === undefined ? 2 : 1), agent };
+  const rest = args.toSpliced(at, attached === undefined ? 2 : 1);
+  if (rest.some((arg) => /^--agent(=|$)/.test(arg)))
+    throw new ConfigError("--agent: given twice; expected one agent's file");
+  return { args: rest, agent };
 }
 
 /** The `plugins` of a configuration, relative to its file, and the configuration without them. */

@@ -100,6 +100,13 @@ describe("wrong usage", () => {
 });
 
 describe("rollout, runs and show", () => {
+  it("refuses a second agent by name", async () => {
+    const twice = ["train", "--agent", "a.ts", "--agent=b.ts"];
+    expect((await runCli(twice)).stderr).toContain(
+      "--agent: given twice; expected one agent's file",
+    );
+  });
+
   it("records a rollout and shows it again", async () => {
     const out = join(folder, "first");
     const rollout = await runCli(["rollout", ...small, "--out", out]);
