@@ -8,8 +8,9 @@
  * groups are learnt in turns, at a learning rate of 0. The first round of each only warms up. Processor
  * time, which other programs change less than time, is all threads'.
  *
- *   WAY_tokens      tokens read and sampled per step ÷ those of acting; what was read for an earlier step
- *                   counts once, and so does what several samples of a prompt begin with: neither is
+ *   WAY_tokens      tokens that the model reads per step ÷ those of acting: all but the last of a sample,
+ *                   which only the next step reads. What was read for an earlier step counts once, and
+ *                   so does what several samples of a prompt begin with, and predictions: none of it is
  *                   computed again
  *   WAY_cpu         processor seconds per step ÷ those of acting
  *   WAY_s           the same by the clock
@@ -65,17 +66,41 @@ async function timed<T>(work: () => Promise<T>): Promise<readonly [T, Spent]> {
   return [result, { cpu: (user + system) / 1e6, clock: (performance.now() - from) / 1000 }];
 }
 
-/** An engine that tells how many tokens it sampled; those that samples of a prompt begin with once. */
-function counting<E extends ActingEngine>(engine: E, onDrawn: (tokens: number) => void): E {
+/** Tokens by what stands before them: each once, whoever has it. */
+interface Beginnings extends Map<number, Beginnings> {}
+
+/** Adds tokens, and says how many were not there. */
+function add(to: Beginnings, ids: ArrayLike<number>): number {
+  let [place, added] = [to, 0];
+  for (const id of Array.from(ids)) {
+    const next = place.get(id);
+    if (next === undefined) added += 1;
+    place = next ?? place.set(id, new Map()).get(id)!;
+  }
+  return added;
+}
+
+/**
+ * An engine that tells how many tokens it reads besides the prompts of actions: what samples, or
+ * predictions in one state, begin with once.
+ */
+function counting<E extends ActingEngine>(engine: E, onComputed: (tokens: number) => void): E {
+  let acted: readonly ArrayLike<number>[] = [];
   return {
     ...engine,
     async sample(...asked: Parameters<E["sample"]>) {
-      const samples = await engine.sample(asked[0], asked[1]);
-      for (const of of samples)
-        onDrawn(
-          new Set(of.flatMap(({ tokens }) => tokens.map((_, i) => tokens.slice(0, i + 1).join())))
-            .size,
-        );
+      const [requests, options] = asked;
+      const samples = await engine.sample(requests, options);
+      const isPrediction = requests[0]?.continued === "branch";
+      if (!isPrediction) acted = requests.map(({ prompt }) => prompt);
+      const known: Beginnings = new Map();
+      for (const prompt of acted) add(known, prompt);
+      requests.forEach(({ prompt }, i) => {
+        onComputed(add(known, prompt));
+        const before = Array.from(prompt);
+        for (const { tokens } of samples[i]!)
+          onComputed(add(known, [...before, ...tokens.slice(0, -1)]));
+      });
       return samples;
     },
   };
@@ -111,10 +136,10 @@ export async function main(args: readonly string[] = []): Promise<object> {
   const start = { folder: weights, tokenizer: files };
   const { engine, tokenizer } = await openModel({ start, engine: config.engine });
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
-  let drawn = 0;
+  let computed = 0;
   const acting = {
     engine: counting(engine, (tokens) => {
-      drawn += tokens;
+      computed += tokens;
     }),
     tokenizer,
     style,
@@ -144,13 +169,13 @@ export async function main(args: readonly string[] = []): Promise<object> {
   /** Tokens and seconds of a step. */
   const measure = async (way: Way) => {
     const cost = noCost();
-    drawn = 0;
+    computed = 0;
     const [groups, spent] = await timed(() => play(policyOf(way, cost)));
     const episodes = groups.flatMap((group) => group.episodes);
     const steps = sum(episodes.map((episode) => episode.steps.length));
-    const acted = way === "acting" ? drawn : cost.acted;
+    const acted = way === "acting" ? computed : cost.acted - cost.steps;
     return {
-      tokens: (tokensOf(episodes) - acted + drawn + cost.read) / steps,
+      tokens: (tokensOf(episodes) - acted + computed) / steps,
       cpu: spent.cpu / steps,
       clock: spent.clock / steps,
     };

@@ -10,6 +10,9 @@ import { type Feed, flags } from "./sessions.js";
 export interface BatchRow {
   readonly request: SampleRequest;
   readonly random: Random;
+  /** The end of its prompt, if that is read token by token, and how far it is. */
+  readonly given: readonly number[];
+  taken: number;
   readonly tokens: number[];
   readonly logprobs: number[];
   readonly sampledLogprobs: number[];
@@ -20,11 +23,18 @@ export interface BatchRow {
 }
 
 /** A row without tokens yet: sample number `index` of its request. */
-export function startRow(request: SampleRequest, index: number, masks?: TokenMasks): BatchRow {
+export function startRow(
+  request: SampleRequest,
+  index: number,
+  masks?: TokenMasks,
+  given: readonly number[] = [],
+): BatchRow {
   const { prompt, begun = 0 } = request;
   return {
     request,
     random: createRandom(mixSeed(request.seed, index)),
+    given,
+    taken: 0,
     tokens: [],
     logprobs: [],
     sampledLogprobs: [],
@@ -43,7 +53,12 @@ export function toSample(row: BatchRow): Sample {
 
 /** The position of a row's newest token. */
 export function positionOf(row: BatchRow): number {
-  return row.request.prompt.length + row.tokens.length - 1;
+  return row.request.prompt.length - row.given.length + row.taken + row.tokens.length - 1;
+}
+
+/** A row's newest token. */
+export function newestOf(row: BatchRow): number {
+  return row.tokens.at(-1) ?? row.given[row.taken - 1]!;
 }
 
 /**

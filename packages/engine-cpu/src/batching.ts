@@ -101,8 +101,32 @@ function moveRows(
   });
 }
 
+/** An end of a prompt of at most so many tokens is read beside those of the other branches. */
+const SHORT = 16;
+
 /**
- * Batches of prompts with similar lengths and equal sample counts, so that there is little padding.
+ * The end of a branch that is read token by token: branches of a prompt then share its keys and values,
+ * and what they begin with.
+ */
+export function givenOf(task: SampleTask, prefix: KvRow | undefined): readonly number[] {
+  if (task.isBranch !== true || prefix === undefined || task.request.constraint) return [];
+  const end = Array.from(task.request.prompt).slice(task.prefix!.tokens);
+  return end.length <= SHORT ? end : [];
+}
+
+/** Branches of one prompt at one temperature, as rows of one group. */
+export function joinBranches(groups: readonly RowGroup[]): readonly RowGroup[] {
+  const joined = new Map<string, RowGroup>();
+  for (const { task, rows, prefix } of groups) {
+    const key = `${task.prefix!.handle} ${task.prefix!.tokens} ${task.request.temperature}`;
+    const all = [...(joined.get(key)?.rows ?? []), ...rows];
+    joined.set(key, { task: { ...task, count: all.length }, rows: all, prefix });
+  }
+  return [...joined.values()];
+}
+
+/**
+ * Batches of prompts with similar lengths and sample counts, so that there is little padding.
  */
 export function formBatches(groups: readonly RowGroup[]): readonly Batch[] {
   const order = [...groups].sort((a, b) => byLength(a.task, b.task));
@@ -113,7 +137,7 @@ export function formBatches(groups: readonly RowGroup[]): readonly Batch[] {
     const fits =
       batch !== undefined &&
       first !== undefined &&
-      first.rows.length === group.rows.length &&
+      group.rows.length <= 2 * first.rows.length &&
       (batch.length + 1) * group.rows.length <= MAX_ROWS &&
       (batch.length + 1) * first.task.request.prompt.length <= MAX_PROMPT_TOKENS &&
       group.task.request.prompt.length * 2 >= first.task.request.prompt.length;

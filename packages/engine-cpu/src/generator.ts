@@ -7,7 +7,8 @@
  *    and are most of its rows stay there together; its other rows are evicted, or moved if they
  *    continue apart.
  * 3. Prefill (`prefill.ts`): whole prompts, or only the suffix after a cached prefix. Their keys and
- *    values form a KV cache (`kv-cache.ts`), which all samples of a prompt share.
+ *    values form a KV cache (`kv-cache.ts`), which all samples of a prompt share. Branches of a prompt
+ *    share it too, and read their short ends in decode steps.
  * 4. Decode: each decode step draws one token for every row. Samples of a prompt that have drawn the
  *    same tokens so far are one path, which is computed once; its own keys and values grow in the
  *    decode cache (`decode-cache.ts`).
@@ -28,6 +29,7 @@ import {
   allowedFeed,
   type BatchRow,
   drawToken,
+  newestOf,
   positionOf,
   startRow,
   toSample,
@@ -35,6 +37,8 @@ import {
 import {
   type Batch,
   formBatches,
+  givenOf,
+  joinBranches,
   type RowGroup,
   reuseCaches,
   type SampleTask,
@@ -56,7 +60,6 @@ import {
   distributionOf,
   type FirstTokens,
   inverseTemperature,
-  type Prefilled,
   prefillPrompts,
   prefillSuffixes,
 } from "./prefill.js";
@@ -143,20 +146,25 @@ export function createGenerator(
       const groups = tasks.map((task): RowGroup => {
         const masks = masksFor(task);
         if (masks !== undefined) masked = true;
-        const rows = Array.from({ length: task.count }, (_, i) =>
-          startRow(task.request, task.first + i, masks),
-        );
         const find = task.isBranch ? prefixes.peek : prefixes.take;
         const row = task.prefix && find(task.prefix.handle);
+        const given = givenOf(task, row);
+        const rows = Array.from({ length: task.count }, (_, i) =>
+          startRow(task.request, task.first + i, masks, given),
+        );
         return { task, rows, prefix: row && { ...row, tokens: task.prefix!.tokens } };
       });
       const compiled = compiledWith(weights);
       const { batches, rest } = reuseCaches(config, groups, prefixes);
-      const places = new Map(tasks.map((task, place) => [task, place]));
+      const places = new Map(
+        groups.flatMap(({ task, rows }, place) => (task.count === 1 ? [[rows[0]!, place]] : [])),
+      );
       const isNew = ({ prefix }: RowGroup) => prefix === undefined;
       const fresh = formBatches(rest.filter(isNew));
-      const continued = formBatches(rest.filter((group) => !isNew(group)));
-      for (const batch of [...fresh, ...continued, ...batches])
+      const isJoined = ({ rows: [first] }: RowGroup) => first!.given.length > 0;
+      const branches = formBatches(joinBranches(rest.filter(isJoined)));
+      const continued = formBatches(rest.filter((group) => !isNew(group) && !isJoined(group)));
+      for (const batch of [...fresh, ...continued, ...branches, ...batches])
         for (const [handle, row] of await sampleBatch(
           compiled,
           batch,
@@ -171,7 +179,8 @@ export function createGenerator(
 
 /** Who is told of tokens as they are drawn. */
 interface Listening {
-  readonly places: ReadonlyMap<SampleTask, number>;
+  /** The places of the tasks with one sample, by their rows. */
+  readonly places: ReadonlyMap<BatchRow, number>;
   onDrawn(drawn: Drawn): void;
 }
 
@@ -192,19 +201,21 @@ async function sampleBatch(
   const take = (row: BatchRow, next: Distribution, at: number, g: number) => {
     drawToken(row, next, at, config.vocabularySize);
     const { task } = grid[g]!;
-    if (listening !== undefined && task.count === 1)
-      drawn.push(listening.places.get(task)!, row.tokens.at(-1)!);
+    const told = listening?.places.get(row);
+    if (told !== undefined) drawn.push(told, row.tokens.at(-1)!);
     if (row.stopReason === undefined || task.cacheAs === undefined) return;
     const place = rowOf.get(task)!;
     // Of several samples none is continued, only their prompt.
     if (task.count === 1) cache.writeBack(g, 0, home, place);
     kept.set(task.cacheAs, { kv: home, row: place, tokens: home.tokens[place]! });
   };
-  const takeAll = (next: Distribution): void => {
+  const takeAll = (next: Distribution | undefined): void => {
     const count = grid[0]!.paths.length;
     grid.forEach(({ paths }, g) => {
       paths.forEach((path, p) => {
-        for (const row of path.filter(isRunning)) take(row, next, g * count + p, g);
+        for (const row of path.filter(isRunning))
+          if (row.taken < row.given.length) row.taken += 1;
+          else take(row, next!, g * count + p, g);
       });
     });
     listening?.onDrawn(drawn);
@@ -235,7 +246,12 @@ async function sampleBatch(
 async function prefillBatch(
   model: CompiledModel,
   { groups, kv }: Batch,
-): Promise<Prefilled & { readonly home: KvCache }> {
+): Promise<{
+  /** Undefined if the rows have tokens of their prompts left to read. */
+  readonly next: Distribution | undefined;
+  readonly kv: KvCache;
+  readonly home: KvCache;
+}> {
   const { config } = model;
   const requests = groups.map(({ task }) => task.request);
   const first: FirstTokens = (from, to) =>
@@ -245,6 +261,10 @@ async function prefillBatch(
     );
   const capacity = Math.max(...groups.map(tokensNeeded)) + SPARE_TOKENS;
   const prefixes = groups.flatMap((group) => group.prefix ?? []);
+  if (groups[0]!.rows[0]!.given.length > 0) {
+    const shared = copyRows(config, prefixes, Math.max(...prefixes.map(({ tokens }) => tokens)));
+    return { next: undefined, kv: shared, home: shared };
+  }
   if (prefixes.length > 0) {
     const home = kv ?? copyRows(config, prefixes, capacity);
     return { ...(await prefillSuffixes(model, requests, home, first)), home };
@@ -273,7 +293,7 @@ function gridFeeds(leads: readonly (BatchRow | undefined)[], groups: number): Fe
   const rows = leads.length;
   return {
     ids: integers(
-      Int32Array.from(leads, (lead) => lead?.tokens.at(-1) ?? 0),
+      Int32Array.from(leads, (lead) => (lead ? newestOf(lead) : 0)),
       [groups, rows / groups],
     ),
     positions: integers(Int32Array.from(leads, placeOf), [rows, 1]),
@@ -322,7 +342,7 @@ function divide(
 ): readonly { readonly from: number; readonly rows: readonly BatchRow[] }[] {
   const parts = new Map<number, BatchRow[]>();
   for (const row of path.filter(isRunning)) {
-    const token = row.tokens.at(-1)!;
+    const token = newestOf(row);
     parts.set(token, [...(parts.get(token) ?? []), row]);
   }
   return [...parts.values()].map((rows) => ({ from, rows }));

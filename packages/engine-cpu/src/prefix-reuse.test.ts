@@ -79,10 +79,15 @@ it("keeps the prompt of several samples, for branches and for what continues it"
   for (let turn = 0; turn < 3; turn++) {
     const several = await ask(prompts, { count: 5 });
     close(await ask(prompts, { count: 5, continued: true }), several);
-    // Two branches of the first prompt, one of the second, none of the third.
+    // Three branches of the first prompt, of which one continues another; one of the second; none of
+    // the third.
     const branches = [0, 0, 1].map((row) => [...prompts[row]!, ...draw(3 + turn)]);
+    branches.push([...branches[0]!, ...draw(2)]);
     const plain = await ask(branches, {});
     close(await ask(branches, { continued: "branch" }), plain);
+    // Short ends are read beside one another, long ones at once.
+    const long = branches.map((ids, row) => [...ids, ...draw(row === 1 ? 2 : 19)]);
+    close(await ask(long, { continued: "branch" }), await ask(long, {}));
     close(
       await ask(branches, { continued: "branch", count: 2 }),
       await ask(branches, { count: 2 }),
