@@ -97,16 +97,16 @@ describe("wrong usage", () => {
     expect(merged.code).toBe(2);
     expect(merged.stderr).toContain("--config: has no effect with FOLDERs");
   });
-});
 
-describe("rollout, runs and show", () => {
   it("refuses a second agent by name", async () => {
     const twice = ["train", "--agent", "a.ts", "--agent=b.ts"];
     expect((await runCli(twice)).stderr).toContain(
       "--agent: given twice; expected one agent's file",
     );
   });
+});
 
+describe("rollout, runs and show", () => {
   it("records a rollout and shows it again", async () => {
     const out = join(folder, "first");
     const rollout = await runCli(["rollout", ...small, "--out", out]);
