@@ -9,6 +9,8 @@
  * first scan; memory_mib the server's largest resident size. `…_cpu_ms` is the server's processor time
  * for the same, which a busy machine does not change much.
  *
+ * open_updates_ms is the page of a run of 1,000 updates, from the server's first byte to its curves.
+ *
  * train_ratio compares trainings that are watched with trainings that are not, turn by turn.
  * server_share is the processor time of the server from a training's first update to its end, as a
  * share of the training's own in that time, over all trainings that were watched; server_core, as a
@@ -46,6 +48,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
       makeLargeRun(join(large, "run"), option("episodes", 50_000), option("gb", 2) * 1e9);
     return {
       ...(await openRuns(many)),
+      ...(await openUpdates(join(root, "long"))),
       ...(await openLarge(large)),
       ...(await training(root, option("trainings", 3))),
     };
@@ -134,6 +137,27 @@ async function openRuns(folder: string): Promise<Record<string, number>> {
   const open_runs_seen_ms = await seen(again.address, "table.runs tbody tr");
   await again.stop();
   return { runs: listed, open_runs_ms, open_runs_cpu_ms, open_runs_seen_ms };
+}
+
+/** From the first byte of a server that has just started until the chart of 1,000 updates is drawn. */
+async function openUpdates(folder: string): Promise<Record<string, number>> {
+  if (browser === undefined) return {};
+  if (!existsSync(folder)) makeRuns(folder, 1, 1000);
+  const server = await openPage(folder);
+  const { chromium } = await import("playwright-core");
+  const started = await chromium.launch({ executablePath: browser, args: ["--no-sandbox"] });
+  try {
+    const page = await started.newPage();
+    await page.goto(`${server.address}#/run/run-0`);
+    await page.waitForSelector("figure.chart canvas, figure.chart svg", { timeout: 120_000 });
+    const open_updates_ms = await page.evaluate<number>(
+      "Math.round(performance.now() - performance.getEntriesByType('navigation')[0].responseStart)",
+    );
+    return { open_updates_ms };
+  } finally {
+    await started.close();
+    await server.stop();
+  }
 }
 
 const FILTERS = [

@@ -9,11 +9,11 @@ const fail = (message: string): never => {
 };
 
 /** Finished runs of 200 updates each, with different settings. */
-export function makeRuns(folder: string, count: number): void {
+export function makeRuns(folder: string, count: number, updates = 200): void {
   for (let n = 0; n < count; n++) {
     const config = {
       seed: n % 5,
-      updates: 200,
+      updates,
       env: { name: "household" },
       paw: { rho: n / count },
     };
@@ -21,10 +21,10 @@ export function makeRuns(folder: string, count: number): void {
       { folder: join(folder, `run-${n}`), kind: "train", seed: n % 5, config },
       fail,
     );
-    for (let update = -1; update < 200; update++)
+    for (let update = -1; update < updates; update++)
       run.recordMetrics({
         update,
-        "train.success": update / 200,
+        "train.success": update / updates,
         "seconds.learn": 2,
         loss: Math.sin(update),
       });

@@ -1,6 +1,7 @@
 /**
  * `node docs/browser/check.js FOLDER [UPDATES]`: opens the built page in Chromium, trains there, changes λ
  * meanwhile, downloads the run, and replays it in Node: its record must be what Node computes from it.
+ * With 12 updates, the second evaluation is drawn with the last: it tells how long "better" takes.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -44,6 +45,12 @@ try {
   if (unpacked.status !== 0) throw new Error("tar cannot read the archive");
   const { resumes } = JSON.parse(readFileSync(join(work, "trained/manifest.json"), "utf8"));
   if (resumes?.[0].changed["paw.lambda"].to !== 0.5) throw new Error("the new λ is not recorded");
+  for (const line of readFileSync(join(work, "trained/metrics.jsonl"), "utf8").trim().split("\n")) {
+    const { update, ...metrics } = JSON.parse(line);
+    const splits = Object.keys(metrics).filter((name) => /^eval\.\w+\.success$/.test(name));
+    for (const name of splits)
+      console.log(`after update ${update + 1}: ${name} ${(100 * metrics[name]).toFixed(1)} %`);
+  }
   const program = fileURLToPath(new URL("../../dist/lib/main.js", import.meta.url));
   const replayed = spawnSync(process.execPath, [program, "replay", join(work, "trained")], {
     stdio: "inherit",
