@@ -98,7 +98,7 @@ function checkResume<C extends RunConfig>(
 export interface TrainOptions extends RunOptions {
   readonly onPhase?: (phase: "tokenizer" | "model" | "measuring" | "warm start" | "rl") => void;
   readonly onWarmStart?: (step: SftStep) => void;
-  /** Called once the model of a new run is open. */
+  /** Called with what is known of a new run: its sizes before anything is measured, its time after. */
   readonly onPlan?: (plan: RunPlan) => void;
 }
 
@@ -131,11 +131,16 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };
   await conductRun(run, watched, async (running) => {
     running.own({ dispose: async () => environment.close?.() });
+    // Before anything is measured: what is too large may end there.
+    if (checkpoint === undefined && size !== undefined) options.onPlan?.({ size });
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
     if (options.onPlan !== undefined && checkpoint === undefined) {
+      if (size === undefined)
+        options.onPlan({
+          size: scratchSizePlan(config, setup.tokenizer.vocabularySize, teacher),
+        });
       options.onPhase?.("measuring");
-      const own = size ?? scratchSizePlan(config, setup.tokenizer.vocabularySize, teacher);
-      options.onPlan({ size: own, time: await timePlan(config, setup) });
+      options.onPlan({ time: await timePlan(config, setup) });
     }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
