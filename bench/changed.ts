@@ -148,20 +148,20 @@ export function resultTable({ curves }: Results): readonly string[] {
   const by = (arm: string, of: (curve: readonly Point[]) => number) =>
     new Map(Object.entries(arms[arm] ?? {}).map(([seed, curve]) => [Number(seed), of(curve)]));
   const measures = [
-    ["episodes", episodesUntil],
-    ["at the end", (curve: readonly Point[]) => curve.at(-1)!.success],
+    ["episodes", episodesUntil, (value: number) => Math.round(value).toLocaleString("en-GB")],
+    ["at the end", (curve: readonly Point[]) => curve.at(-1)!.success, number],
   ] as const;
   const first = Object.values(arms)[0] ?? {};
   const rows = Object.keys(first).map((seed) => [
     seed,
     number(before?.["0"]?.[0]?.success ?? Number.NaN),
     number(first[seed]![0]!.success),
-    ...measures.flatMap(([, of]) =>
-      Object.values(arms).map((runs) => (runs[seed] === undefined ? "" : number(of(runs[seed])))),
+    ...measures.flatMap(([, of, shown]) =>
+      Object.values(arms).map((runs) => (runs[seed] === undefined ? "" : shown(of(runs[seed])))),
     ),
   ]);
-  const means = measures.flatMap(([, of]) =>
-    Object.keys(arms).map((arm) => number(estimate([...by(arm, of).values()]).mean)),
+  const means = measures.flatMap(([, of, shown]) =>
+    Object.keys(arms).map((arm) => shown(estimate([...by(arm, of).values()]).mean)),
   );
   const names = Object.keys(arms);
   const head = ["seed", "before", "changed"];
