@@ -75,9 +75,12 @@ export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeed
   };
 }
 
-/** What weights, gradients and both moments of what is trained take: no setting makes it less. */
+/**
+ * What weights take, and gradients, both moments and the copy that is exchanged of what is trained: no
+ * setting makes it less.
+ */
 export function leastMemory(parameters: number, trained: number): number {
-  return FIXED + FLOAT * (parameters + 3 * trained);
+  return FIXED + FLOAT * (parameters + 4 * trained);
 }
 
 /** The memory of this machine, or of the container that it is. */

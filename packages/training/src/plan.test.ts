@@ -10,7 +10,7 @@ import { leastMemory, memoryNeeds } from "@pawl/models/model-memory.js";
 import { parseModelConfig } from "@pawl/models/weights/config-json.js";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { checkTeacher } from "./open-distillation.js";
-import { planRun, type RunPlan, requireMemory, sizePlan } from "./plan.js";
+import { planRun, type RunPlan, requireMemory, sizePlan, TIGHT } from "./plan.js";
 import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
 
@@ -69,7 +69,7 @@ it("refuses what cannot fit, with what would", () => {
       leastFrozen: leastMemory(2 * parameters, 0),
     });
   expect(sizes(1.5e9, 1.5e9, 16e9)).toThrow(
-    /training 1500 of 1500 million parameters takes at least 24.3 GB of memory, and there are 16.0 GB here: train adapters \(--engine.lora-rank 16\), take a smaller model, or train on an engine server/,
+    /training 1500 of 1500 million parameters takes at least 30.3 GB of memory, and there are 16.0 GB here: train adapters \(--engine.lora-rank 16\), take a smaller model, or train on an engine server/,
   );
   expect(sizes(7e9, 7e9, 16e9)).toThrow(/here: take a smaller model/);
   expect(sizes(7e9, 4e7, 16e9)).toThrow(/here: take a smaller model/);
@@ -77,6 +77,17 @@ it("refuses what cannot fit, with what would", () => {
   expect(sizes(7e9, 4e7, 16e9, 2e9)).toThrow(
     /beside its teacher takes .* here: let a server have the teacher \(--distillation.engine\), take/,
   );
+});
+
+it("does not try what may not fit", async () => {
+  const config = tinyConfig({ model: { start: folder } });
+  const { least, memory } = sizePlan({ folder, tokenizer: folder }, config)!;
+  const here = vi.spyOn(process, "constrainedMemory").mockReturnValue((least + memory) / 2);
+  try {
+    expect((await planRun(config)).time).toEqual({ unknown: TIGHT });
+  } finally {
+    here.mockRestore();
+  }
 });
 
 it("measures a model from scratch without changing what it learns", async () => {

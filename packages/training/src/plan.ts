@@ -100,6 +100,12 @@ function sizesOf(
   };
 }
 
+/** Whether a run fits only if its episodes are short. */
+export const isTight = ({ memory, here }: SizePlan): boolean => memory > here;
+
+/** Why a run that is tight is not measured: the trial might be ended by the machine. */
+export const TIGHT = "a trial might take more memory than there is";
+
 /** Refuses a run that cannot fit, whatever its settings, with what would. */
 export function requireMemory(plan: SizePlan): void {
   const { parameters, trained, adapters, least, leastFrozen, here, teacher } = plan;
@@ -354,7 +360,8 @@ export async function planRun(config: TrainConfig): Promise<RunPlan> {
     if (!hasTimePlan(config, environment)) return { ...plan, time: { unknown: NO_EPISODE } };
     if ("preset" in start && environment.madeUp !== true)
       return { time: { unknown: `the world's text is not read beforehand; ${told}` } };
-    const why = await notMeasured(config.engine);
+    const isTooTight = size !== undefined && isTight(size);
+    const why = isTooTight ? TIGHT : await notMeasured(config.engine);
     if (why !== undefined) return { ...plan, time: { unknown: why } };
     const words = promptStyle(environment.prompt, config.prompt);
     const { engine, tokenizer } = await openModel({

@@ -58,7 +58,15 @@ import {
   resumedStart,
   startOf,
 } from "./open-model.js";
-import { type RunPlan, requireMemory, scratchSizePlan, sizePlan, timePlan } from "./plan.js";
+import {
+  isTight,
+  type RunPlan,
+  requireMemory,
+  scratchSizePlan,
+  sizePlan,
+  TIGHT,
+  timePlan,
+} from "./plan.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { agentSamples, teacherEpisodes, transcriptSamples } from "./teacher-episodes.js";
@@ -139,8 +147,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         options.onPlan({
           size: scratchSizePlan(config, setup.tokenizer.vocabularySize, teacher),
         });
-      options.onPhase?.("measuring");
-      options.onPlan({ time: await timePlan(config, setup) });
+      if (size !== undefined && isTight(size)) options.onPlan({ time: { unknown: TIGHT } });
+      else {
+        options.onPhase?.("measuring");
+        options.onPlan({ time: await timePlan(config, setup) });
+      }
     }
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");

@@ -1,7 +1,13 @@
 import { defaultRunFolder, openRun } from "@pawl/core/runs/run-folder.js";
 import { settingConditions } from "@pawl/training/applies.js";
 import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
-import { planRun, type RunPlan, type SizePlan, type TimePlan } from "@pawl/training/plan.js";
+import {
+  isTight,
+  planRun,
+  type RunPlan,
+  type SizePlan,
+  type TimePlan,
+} from "@pawl/training/plan.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { resumeChanges } from "@pawl/training/resume.js";
 import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js";
@@ -37,15 +43,15 @@ const planLines = (
 ];
 
 /** What is trained, and the memory for it. */
-function sizeLine({ parameters, trained, adapters, memory, here, teacher }: SizePlan): string {
+function sizeLine(size: SizePlan): string {
+  const { parameters, trained, adapters, memory, here, teacher } = size;
   const millions = (count: number): string => number(count / 1e6, 1);
   const gigabytes = (bytes: number): string => number(bytes / 1e9, 1);
   const what = adapters ? `${millions(trained)} of ${millions(parameters)}` : millions(parameters);
   const memoryWords = `about ${gigabytes(memory)} of the ${gigabytes(here)} GB of memory here${teacher === undefined ? "" : ` (${gigabytes(teacher)} of it for the teacher)`}`;
-  const tight =
-    memory > here
-      ? ": too little, unless episodes are short (pawl model info says what it counts)"
-      : "";
+  const tight = isTight(size)
+    ? ": too little, unless episodes are short (pawl model info says what it counts)"
+    : "";
   return `trains ${what} million parameters${adapters ? " (adapters)" : ""}, ${memoryWords}${tight}`;
 }
 
