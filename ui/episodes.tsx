@@ -112,6 +112,16 @@ function useSettled(value: string): string {
   return settled;
 }
 
+/** Filters that few need at once. */
+const RANGES: Readonly<Record<string, string>> = {
+  minReturn: "Return ≥",
+  maxReturn: "Return ≤",
+  minSteps: "Steps ≥",
+  maxSteps: "Steps ≤",
+  fromGroup: "Group ≥",
+  toGroup: "Group ≤",
+};
+
 function FilterForm({
   query,
   page,
@@ -177,12 +187,12 @@ function FilterForm({
         ["best", "highest return"],
         ["worst", "lowest return"],
       ])}
-      {number("minReturn", "Return ≥")}
-      {number("maxReturn", "Return ≤")}
-      {number("minSteps", "Steps ≥")}
-      {number("maxSteps", "Steps ≤")}
-      {number("fromGroup", "Group ≥")}
-      {number("toGroup", "Group ≤")}
+      <details open={Object.keys(RANGES).some((name) => query[name])}>
+        <summary>Ranges</summary>
+        <div class="filters">
+          {Object.entries(RANGES).map(([name, label]) => number(name, label))}
+        </div>
+      </details>
       <button
         type="button"
         onClick={() => setQuery(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}

@@ -183,6 +183,7 @@ function Row(props: {
   const { run, chosen, toggle } = props;
   const { id, update, updates } = run;
   const name = id === "" ? "this folder" : id;
+  const differs = Object.entries(run.differs);
   return (
     <tr>
       <td>
@@ -236,11 +237,14 @@ function Row(props: {
         {run.model !== null && <div class="quiet small model">{visible(run.model)}</div>}
       </td>
       <td class="small differs">
-        {Object.entries(run.differs).map(([path, value]) => (
+        {differs.slice(0, MOST_DIFFERENCES).map(([path, value]) => (
           <div>
             <span class="quiet">{visible(path)}</span> {visible(value)}
           </div>
         ))}
+        {differs.length > MOST_DIFFERENCES && (
+          <div class="quiet">{differs.length - MOST_DIFFERENCES} more</div>
+        )}
       </td>
       <td>
         <TagEditor id={id} />
@@ -249,6 +253,9 @@ function Row(props: {
     </tr>
   );
 }
+
+/** Settings named in a row: its page and the comparison have all. */
+const MOST_DIFFERENCES = 3;
 
 /** Width and height of a sparkline. */
 const [WIDE, HIGH] = [96, 26];
@@ -316,7 +323,7 @@ const SIGNS: Readonly<Record<RunRow["state"], string>> = {
   running: "▶",
   done: "✓",
   stopped: "■",
-  interrupted: "⏸",
+  interrupted: "‖",
   failed: "✗",
   killed: "✗",
 };
