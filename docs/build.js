@@ -40,6 +40,9 @@ function writeLlmsTxt() {
     .split("\n");
   const linked = list
     .join("\n")
-    .replaceAll(/\]\((?![a-z]+:|\.\.)([^)]+)\.md([^)]*)\)/g, "](/$1.html$2)");
+    .replaceAll(
+      /\]\((?![a-z]+:|\.\.)([^)]+)\.md([^)]*)\)/g,
+      `](${process.env.PAWL_DOCS_BASE ?? "/"}$1.html$2)`,
+    );
   writeFileSync(join(site, "llms.txt"), `# Pawl\n${linked}`);
 }

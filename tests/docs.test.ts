@@ -64,6 +64,11 @@ describe.each(documents)("%s", (file) => {
     expect(broken).toEqual([]);
   });
 
+  it.skipIf(file.includes("reference"))("can be read at a sitting: at most 2,000 words", () => {
+    const words = text.split(/\s+/).filter((word) => /\w/.test(word));
+    expect(words.length).toBeLessThanOrEqual(2000);
+  });
+
   it("names files that exist", () => {
     // Relative to the root of the repository; in code spans also in a room, as in `update/weights.ts`.
     const full = text.matchAll(

@@ -268,7 +268,7 @@ describe.skipIf(executablePath === undefined)(
         expect(await runCli(args)).toMatchObject({ code: 0 });
       await go("", "Runs");
       await go("results", "Results");
-      const row = page.getByLabel("Consistency").locator("tbody tr");
+      const row = page.getByLabel("Consistency, ").locator("tbody tr");
       await row.waitFor();
       const [tasks, real, , , , never, median] = await row.locator("td").allInnerTexts();
       expect(tasks).toBe("2");

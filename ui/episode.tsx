@@ -245,7 +245,7 @@ function Step(props: {
   const [group, setGroup] = useState<GroupView>();
   // A choice among one is none.
   const considered = step.candidates.length > 1 ? step.candidates : [];
-  const foreseen = considered.find((one) => one.chosen)?.predicted?.text;
+  const foreseen = considered.find(({ chosen }) => chosen)?.predicted?.text;
   return (
     <li id={`step-${number}`} class={props.chosen ? "chosen" : ""}>
       <Exchange
@@ -254,7 +254,7 @@ function Step(props: {
         colouring={colouring}
         scale={props.scale}
         expected={expected ?? (foreseen === undefined ? undefined : { observation: foreseen })}
-        considered={considered.length > 0 && <Candidates of={considered} />}
+        considered={considered.length > 0 && <Candidates of={considered} step={number} />}
         more={more}
         name={
           <a
@@ -319,11 +319,15 @@ function Step(props: {
 }
 
 /** The actions considered before a step, with what each was expected to bring. */
-function Candidates({ of }: { readonly of: readonly CandidateView[] }): JSX.Element {
+function Candidates(props: {
+  readonly of: readonly CandidateView[];
+  readonly step: number;
+}): JSX.Element {
+  const { of } = props;
   const isPredicted = of.some(({ predicted, refused }) => predicted !== null || refused !== null);
   const isTried = of.some(({ truth }) => truth !== null);
   return (
-    <Scroll label="Candidates">
+    <Scroll label={`Candidates of step ${props.step}`}>
       <table class="candidates">
         <thead>
           <tr>

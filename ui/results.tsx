@@ -66,6 +66,7 @@ export function Results(): JSX.Element {
           </p>
           {{ fidelity: Fidelity, consistency: Consistency, card: Card }[file.kind]({
             content: file.content,
+            path: file.path,
           })}
         </section>
       ))}
@@ -81,8 +82,14 @@ const GROUPINGS = [
   ["byDepth", "step"],
 ] as const;
 
+/** What a file says, and where it is. */
+interface Shown {
+  readonly content: Tree;
+  readonly path: string;
+}
+
 /** How often a world model gives the world's answer. */
-function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
+function Fidelity({ content, path }: Shown): JSX.Element {
   const rows = [
     ["all", treeOf(content.all)] as const,
     ...GROUPINGS.flatMap(([key, title]) =>
@@ -113,7 +120,7 @@ function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
           />
         </div>
       )}
-      <Scroll label="Fidelity">
+      <Scroll label={`Fidelity, ${visible(path)}`}>
         <table>
           <thead>
             <tr>
@@ -161,12 +168,12 @@ function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
 }
 
 /** Whether what works in a world model works in the world. */
-function Consistency({ content }: { readonly content: Tree }): JSX.Element {
+function Consistency({ content, path }: Shown): JSX.Element {
   const policies = (Array.isArray(content.policies) ? content.policies : []).filter(isTree);
   const keys = ["real", "wm", "w2r", "cr"] as const;
   return (
     <>
-      <Scroll label="Consistency">
+      <Scroll label={`Consistency, ${visible(path)}`}>
         <table>
           <thead>
             <tr>
@@ -275,7 +282,7 @@ function Consistency({ content }: { readonly content: Tree }): JSX.Element {
 }
 
 /** An evaluation card: its rates, then the rest as it is. */
-function Card({ content }: { readonly content: Tree }): JSX.Element {
+function Card({ content, path }: Shown): JSX.Element {
   const { results, outcomes: _, kind: __, schema: ___, createdAt: ____, ...rest } = content;
   const all = treeOf(results);
   const rows = [
@@ -286,7 +293,7 @@ function Card({ content }: { readonly content: Tree }): JSX.Element {
   ];
   return (
     <>
-      <Scroll label="Evaluation">
+      <Scroll label={`Evaluation, ${visible(path)}`}>
         <table>
           <thead>
             <tr>

@@ -30,8 +30,9 @@ export default defineConfig({
       page("How-to", "/settings"),
       page("Reference", "/reference/commands"),
       page("Explanation", "/architecture"),
-      // Not one of the site's pages: docs/browser.
+      // Not pages of the site: docs/browser.
       { ...page("Try it here", "/try/index.html"), target: "_self" },
+      { ...page("Recorded runs", "/try/index.html#/"), target: "_self" },
     ],
     sidebar: [
       {
