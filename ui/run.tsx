@@ -223,20 +223,27 @@ function Summary(props: {
   readonly settings: RunDetail["settings"];
 }): JSX.Element {
   const { row, table, settings } = props;
-  const start =
-    row.successOf === null || table === undefined ? undefined : firstOf(table, row.successOf);
   const changed = settings.filter(({ recipe }) => recipe !== undefined);
-  const split = row.successOf?.replace(/^eval\.|\.success$/g, "");
   const parts = [
     row.model,
     row.env,
     row.seconds === null ? undefined : duration(row.seconds),
-    row.success !== null &&
-      `${start === undefined ? "" : `${shortPercent(start)} → `}${shortPercent(row.success)}${row.interval === null ? "" : ` (${row.interval.map(shortPercent).join(" to ")})`}${split === undefined ? "" : ` on ${split}`}`,
+    courseOf(row, table),
     ...changed.slice(0, MOST_CHANGES).map(({ path, value }) => `${path} ${value}`),
     changed.length > MOST_CHANGES && `${changed.length - MOST_CHANGES} more settings differ`,
   ];
   return <p class="summary">{visible(parts.filter(Boolean).join(" · "))}</p>;
+}
+
+/** Success from where to where, if it was measured. */
+export function courseOf(row: RunRow, table: MetricsTable | undefined): string | undefined {
+  if (row.success === null) return undefined;
+  const first =
+    row.successOf === null || table === undefined ? undefined : firstOf(table, row.successOf);
+  const from = first === undefined ? "" : `${shortPercent(first)} → `;
+  const interval = row.interval === null ? "" : ` (${row.interval.map(shortPercent).join(" to ")})`;
+  const split = row.successOf?.replace(/^eval\.|\.success$/g, "");
+  return `${from}${shortPercent(row.success)}${interval}${split === undefined ? "" : ` on ${split}`}`;
 }
 
 /** Settings named in the line. */

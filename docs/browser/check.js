@@ -1,7 +1,7 @@
 /**
  * `node docs/browser/check.js FOLDER [UPDATES]`: opens the built page in Chromium, trains there, changes λ
  * meanwhile, downloads the run, and replays it in Node: its record must be what Node computes from it.
- * With 12 updates, the second evaluation is drawn with the last: it tells how long "better" takes.
+ * With 16 updates, the third evaluation is drawn with the last: it tells how long "better" takes.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -26,8 +26,7 @@ try {
   await page.locator(".said.world .badge").first().waitFor();
   told("the agent has acted, and said what it expected");
   await page.getByRole("button", { name: "Train it" }).click();
-  await page.locator("figure.chart").first().waitFor();
-  told("the first success is drawn");
+  told(`update ${await updatesAfter(page, 0)}`);
   told(`update ${await updatesAfter(page, Number(updates) - 1)}`);
   await page.getByLabel("Weight of its world model").selectOption("0.5");
   await page.getByText(/^λ 0\.5 from update \d+ \(before: adaptive\)$/).waitFor();

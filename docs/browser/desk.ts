@@ -48,7 +48,10 @@ async function train(lambda: Lambda | undefined): Promise<void> {
 }
 
 function startTrainer(): Worker {
-  const worker = new Worker(new URL("trainer.js", self.location.href), { type: "module" });
+  const worker = new Worker(new URL("trainer.js", self.location.href), {
+    type: "module",
+    name: "trainer",
+  });
   const stop = hear<FromTrainer>(
     worker,
     (data) => {

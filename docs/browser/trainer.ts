@@ -6,11 +6,11 @@ import { hasManifest, readManifest } from "@pawl/core/runs/manifest.js";
 import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
 import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { trainRun } from "@pawl/training/run.js";
-import { quick } from "../../recipes/quick.js";
+import { trial } from "../../recipes/trial.js";
 import type { FromTrainer, ToTrainer } from "./messages.js";
 import { applyChanges, changesBelow } from "./node/mirror.js";
 import { sayAlive } from "./silence.js";
-import { TRIAL, UPDATES } from "./trial.js";
+import { TRIAL } from "./trial.js";
 
 registerEnv(household);
 sayAlive();
@@ -63,15 +63,12 @@ async function train({ files, lambda }: Extract<ToTrainer, { what: "train" }>): 
 
 const firstConfig = (): TrainConfig =>
   trainConfig(household).parse({
-    ...quick,
-    model: { ...quick.model, start: `/runs/${TRIAL.start}` },
-    warmStart: { ...quick.warmStart, episodes: 0 },
-    updates: UPDATES,
-    seed: 3,
+    ...trial,
+    model: { ...trial.model, start: `/runs/${TRIAL.start}` },
   }) as TrainConfig;
 
 function furtherConfig(folder: string): TrainConfig {
   const config = trainConfigOf(folder);
-  const more = readManifest(folder).status === "done" ? UPDATES : 0;
+  const more = readManifest(folder).status === "done" ? trial.updates : 0;
   return { ...config, updates: config.updates + more };
 }

@@ -1,4 +1,2 @@
 /** The runs of the page: those of `pawl try`. */
 export const TRIAL = { start: "start", trained: "trained" } as const;
-/** Updates of each further training. */
-export const UPDATES = 36;

@@ -4,9 +4,14 @@
  */
 import { MEMORY } from "./globals.js";
 
-/** One less than there are, and at most four, so that the page itself stays quick. */
-export const availableParallelism = (): number =>
-  Math.max(1, Math.min(4, navigator.hardwareConcurrency - 1));
+/**
+ * The trainer has one less than there are, so that the page itself stays quick, but two if it can, and at
+ * most four. The desk asks its model one thing at a time.
+ */
+export const availableParallelism = (): number => {
+  const cores = navigator.hardwareConcurrency;
+  return self.name === "trainer" ? Math.min(4, Math.max(cores - 1, Math.min(2, cores))) : 1;
+};
 export const homedir = (): string => "/home";
 export const tmpdir = (): string => "/tmp";
 export const hostname = (): string => "browser";

@@ -7,6 +7,7 @@ import { packageFolder } from "@pawl/core/version.js";
 import { runChild } from "@pawl/studies/child.js";
 import { createPlay, type Lambda } from "@pawl/ui/server/play.js";
 import { z } from "zod";
+import { trial } from "../../../../recipes/trial.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
 import { servePages } from "./ui.js";
@@ -14,8 +15,6 @@ import { DEFAULT_WORLD } from "./worlds.js";
 
 /** The runs in the folder: the one that comes with the package, and the one that goes on from it. */
 const TRIAL = { start: "start", trained: "trained" };
-/** Updates of each further training: about two minutes. */
-const UPDATES = 36;
 
 /** `pawl try`: an agent that acts, expects and learns in a page, from a start inside the package. */
 export const tryOut = defineCommand({
@@ -24,7 +23,7 @@ export const tryOut = defineCommand({
   positionals: "[FOLDER]",
   plugins: "none",
   details:
-    "Copies a small agent (0.6 million parameters, 2 MB) to FOLDER (default: runs/try) and shows it in a page of this\nmachine: what it does, what it expects, and what comes. A button of the page trains it for about two minutes on the\nprocessor, with the settings of pawl train --quick; what it learnt stays in FOLDER, and the next try goes on there.",
+    "Copies a small agent (0.6 million parameters, 2 MB) to FOLDER (default: runs/try) and shows it in a page of this\nmachine: what it does, what it expects, and what comes. A button of the page trains it for about a minute on the\nprocessor, by recipes/trial.ts; what it learnt stays in FOLDER, and the next try goes on there.",
   options: () =>
     z.strictObject({
       port: z.int().min(0).max(65_535).default(0).describe("port to listen on (0: any free port)"),
@@ -79,11 +78,10 @@ function trainingArgs(start: string, trained: string, lambda?: Lambda): readonly
   const changed = lambda === undefined ? [] : ["--paw.lambda", String(lambda)];
   if (!hasManifest(trained))
     return [
-      ...["train", "--quick", "--model.start", start, "--warm-start.episodes", "0"],
-      ...["--updates", String(UPDATES), "--seed", "3", "--out", trained, ...changed],
+      ...["train", "--recipe", "trial", "--model.start", start, "--out", trained, ...changed],
     ];
   const { updates } = readManifest(trained).config;
   const done = typeof updates === "number" ? updates : 0;
-  const more = readManifest(trained).status === "done" ? UPDATES : 0;
+  const more = readManifest(trained).status === "done" ? trial.updates : 0;
   return ["train", "--resume", trained, "--updates", String(done + more), ...changed];
 }
