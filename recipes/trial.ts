@@ -10,8 +10,8 @@ export const trial = {
   ...quick,
   model: { ...quick.model, start: "examples/try-start" },
   warmStart: { ...quick.warmStart, episodes: 0 },
-  updates: 24,
+  updates: 16,
   optimizer: { ...quick.optimizer, warmup: 2 },
   gradients: { every: 0 },
-  evaluation: { ...quick.evaluation, every: 8, splits: ["valid_unseen"], tasks: 192 },
+  evaluation: { ...quick.evaluation, every: 8, splits: ["valid_unseen"], tasks: 256 },
 };

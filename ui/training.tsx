@@ -150,10 +150,13 @@ function useRecorded(id: string, row: RunRow | undefined) {
 
 function progressOf(row: RunRow | undefined, asked: boolean): string {
   if (asked && row?.state !== "running" && (row?.update ?? 0) > 0) return "going on…";
-  if (row === undefined || row.update === null || (asked && row.state !== "running"))
-    return asked ? "measuring how good it is so far…" : "a minute or two on this machine";
-  const updates = `update ${row.update ?? 0} of ${row.updates ?? "–"}`;
-  return row.state === "running"
+  const isRunning = row?.state === "running";
+  if (row === undefined || row.update === null || (asked && !isRunning))
+    return asked || isRunning
+      ? "measuring how good it is so far…"
+      : "a minute or two on this machine";
+  const updates = `update ${row.update} of ${row.updates ?? "–"}`;
+  return isRunning
     ? `${updates}${row.secondsLeft === null ? "" : `, ${duration(row.secondsLeft)} left`}`
     : `${updates}, ${row.state}`;
 }
