@@ -8,8 +8,8 @@ import { quick } from "./quick.js";
 
 export const trial = {
   ...quick,
-  model: { ...quick.model, start: "examples/try-start" },
-  warmStart: { ...quick.warmStart, episodes: 0 },
+  model: { start: "examples/try-start" },
+  warmStart: { episodes: 0 },
   updates: 16,
   optimizer: { ...quick.optimizer, warmup: 2 },
   gradients: { every: 0 },

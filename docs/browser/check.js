@@ -1,7 +1,7 @@
 /**
  * `node docs/browser/check.js FOLDER [UPDATES]`: opens the built page in Chromium, trains there, changes λ
  * meanwhile, downloads the run, and replays it in Node: its record must be what Node computes from it.
- * With 16 updates, the third evaluation is drawn with the last: it tells how long "better" takes.
+ * With 8 updates, the second evaluation is drawn with the last: it tells how long "better" takes.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -64,7 +64,7 @@ async function train({ files, lambda }: Extract<ToTrainer, { what: "train" }>): 
 const firstConfig = (): TrainConfig =>
   trainConfig(household).parse({
     ...trial,
-    model: { ...trial.model, start: `/runs/${TRIAL.start}` },
+    model: { start: `/runs/${TRIAL.start}` },
   }) as TrainConfig;
 
 function furtherConfig(folder: string): TrainConfig {
