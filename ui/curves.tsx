@@ -4,7 +4,7 @@ import { successInterval } from "@pawl/core/success-interval.js";
 import { type CurveSection, curveSections, splitsOf } from "@pawl/ui/report/curve-list.js";
 import { thinned } from "@pawl/ui/report/thin.js";
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Chart, type Line } from "./chart.js";
 import { AXES, type Axis, axisOf, linesOf, type TableGroup } from "./series.js";
 
@@ -151,7 +151,13 @@ function Section(props: {
   readonly smoothing?: number;
 }): JSX.Element {
   const { section, groups, axis = "update", smoothing = 0 } = props;
-  const [open, setOpen] = useState(props.open);
+  // Drawn when what is above can be seen.
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    if (!props.open) return;
+    const soon = setTimeout(() => setOpen(true));
+    return () => clearTimeout(soon);
+  }, []);
   const charts = useMemo(
     () =>
       open

@@ -8,7 +8,7 @@ import { Compare } from "./compare.js";
 import { Episode } from "./episode.js";
 import { Episodes } from "./episodes.js";
 import { Keys, useKeys } from "./keys.js";
-import { Empty, useLoaded, Waiting } from "./load.js";
+import { Empty, type Loaded, useLoaded, Waiting } from "./load.js";
 import { Play } from "./play.js";
 import { StaticPage } from "./report.js";
 import { Results } from "./results.js";
@@ -66,10 +66,10 @@ function App(): JSX.Element {
       </header>
       {help.open && <Keys close={help.toggle} />}
       <main ref={main} id="main" tabIndex={-1}>
-        {session.value === undefined ? (
-          <Waiting of={session} />
+        {session.problem === undefined ? (
+          <Page place={place} session={session} />
         ) : (
-          <Page place={place} session={session.value} />
+          <Waiting of={session} />
         )}
       </main>
       <footer class="quiet small">
@@ -89,18 +89,21 @@ function Page({
   session,
 }: {
   readonly place: Place;
-  readonly session: Session;
+  readonly session: Loaded<Session>;
 }): JSX.Element {
   const [page, run = "", part, id = ""] = place.parts;
-  if (page === "try" && session.trial !== null) return <Try trial={session.trial} />;
   if (page === undefined) return <Runs />;
   if (page === "run" && part === undefined) return <Run key={run} id={run} />;
   if (page === "run" && part === "episodes") return <Episodes key={run} id={run} />;
-  if (page === "run" && part === "episode")
-    return <Episode key={id} run={run} id={id} session={session} />;
   if (page === "compare") return <Compare />;
   if (page === "results") return <Results />;
-  if (page === "play") return <Play session={session} />;
+  // The others depend on what the server offers.
+  const { value } = session;
+  if (value === undefined) return <Waiting of={session} />;
+  if (page === "try" && value.trial !== null) return <Try trial={value.trial} />;
+  if (page === "run" && part === "episode")
+    return <Episode key={id} run={run} id={id} session={value} />;
+  if (page === "play") return <Play session={value} />;
   return (
     <Empty>
       Page not found. <a href={link([])}>All runs</a>
