@@ -29,6 +29,7 @@ describe.each([
   ["agent.ts", "clerk"],
   ["openai-agent.ts", "rhymer"],
   ["desk-agent.ts", "desk-agent"],
+  ["terminal-agent.ts", "terminal-agent"],
 ])("examples/%s", (file, name) => {
   const run = join(folder, name);
   const agent = ["--agent", join("examples", file)];

@@ -17,6 +17,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "pi-agent.ts": /^$/,
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "desk-agent.ts": /^$/,
+  "terminal-agent.ts": /^$/,
   "loop.ts": /update 0: \d+ of 64 solved[\s\S]*update 9: \d+ of 64 solved/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,

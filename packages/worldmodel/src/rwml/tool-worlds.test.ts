@@ -61,6 +61,15 @@ const worlds: readonly (readonly [string, () => Environment, readonly string[]])
   ],
   ["mcp", mcp, [hermesCall("add", { a: 2, b: 3 }), "5?", hermesCall("answer", { answer: "5" })]],
   [
+    "terminal",
+    () => openEnvironment({ name: "terminal", actions: "tool", noise: "status" }),
+    [
+      hermesCall("bash", { command: "ls -l | head -n 3" }),
+      "Let me think.",
+      hermesCall("bash", { command: "cat none" }),
+    ],
+  ],
+  [
     "own tools",
     () => guessKind().open({}),
     [hermesCall("guess", { number: 5 }), hermesCall("guess", { number: 3 }), "I do not know."],

@@ -136,14 +136,14 @@ export function readInput({ shell }: Call, count?: number): string {
   return read(shell.machine, shell.streams.get(0) ?? nothing, count);
 }
 
-/** The bytes of a named file, or of the input for `-`. */
-export function readNamed(call: Call, name: string): string {
+/** The bytes of a named file, or of the input for `-`; of a device, as many as asked for. */
+export function readNamed(call: Call, name: string, count?: number): string {
   if (name === "-") return readInput(call);
   const { machine } = call.shell;
   const stat = statFile(machine.fs, pathOf(call, name));
   if (stat.kind === "device") {
     if (stat.content === "stdin") return readInput(call);
-    return read(machine, { kind: "device", name: stat.content });
+    return read(machine, { kind: "device", name: stat.content }, count);
   }
   return readFile(machine.fs, pathOf(call, name));
 }
@@ -154,12 +154,14 @@ export function eachFile(
   names: readonly string[],
   use: (text: string, name: string) => void,
   says: (name: string, problem: string) => string = (name, problem) => `${name}: ${problem}`,
+  /** Of a device, as many bytes. */
+  count?: number,
 ): number {
   let status = 0;
   for (const name of names.length > 0 ? names : ["-"]) {
     let text: string;
     try {
-      text = readNamed(call, name);
+      text = readNamed(call, name, count);
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       complain(call, says(name, error.message));

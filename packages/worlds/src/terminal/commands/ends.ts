@@ -18,6 +18,23 @@ const cannotOpen = (name: string, problem: string): string =>
     ? `error reading '${name}': ${problem}`
     : `cannot open '${name}' for reading: ${problem}`;
 
+// Where the first ones end, and where the last ones begin.
+const firstBytes = (text: string, count: number): number => Math.min(count, text.length);
+const lastBytes = (text: string, count: number): number => Math.max(0, text.length - count);
+
+function firstLines(text: string, count: number): number {
+  let at = 0;
+  for (let n = 0; n < count && at < text.length; n++)
+    at = text.indexOf("\n", at) + 1 || text.length;
+  return at;
+}
+
+function lastLines(text: string, count: number): number {
+  let at = text.length;
+  for (let n = 0; n < count && at > 0; n++) at = at < 2 ? 0 : text.lastIndexOf("\n", at - 2) + 1;
+  return at;
+}
+
 export function head(call: Call): number {
   const given = options(withCount(call), "n:c:qvz", {
     lines: "n",
@@ -50,25 +67,16 @@ export function head(call: Call): number {
         out(call, `${isFirst ? "" : "\n"}==> ${name === "-" ? "standard input" : name} <==\n`);
       isFirst = false;
       if (bytes !== undefined) {
-        out(
-          call,
-          isAllBut ? text.slice(0, Math.max(0, text.length - count)) : text.slice(0, count),
-        );
+        out(call, text.slice(0, isAllBut ? lastBytes(text, count) : firstBytes(text, count)));
         return;
       }
-      const lines = text.split(/(?<=\n)/);
-      const shown = (
-        text === ""
-          ? []
-          : isAllBut
-            ? lines.slice(0, Math.max(0, lines.length - count))
-            : lines.slice(0, count)
-      ).join("");
+      const shown = text.slice(0, isAllBut ? lastLines(text, count) : firstLines(text, count));
       if (operands.length === 0 && stream !== undefined && "position" in stream)
         stream.position = before + shown.length;
       out(call, shown);
     },
     cannotOpen,
+    bytes !== undefined && !isAllBut ? count : undefined,
   );
 }
 
@@ -98,22 +106,8 @@ export function tail(call: Call): number {
       if (hasTitles)
         out(call, `${isFirst ? "" : "\n"}==> ${name === "-" ? "standard input" : name} <==\n`);
       isFirst = false;
-      const parts = bytes === undefined ? (text === "" ? [] : text.split(/(?<=\n)/)) : undefined;
-      if (parts === undefined)
-        out(
-          call,
-          isFrom ? text.slice(Math.max(0, count - 1)) : count === 0 ? "" : text.slice(-count),
-        );
-      else
-        out(
-          call,
-          (isFrom
-            ? parts.slice(Math.max(0, count - 1))
-            : count === 0
-              ? []
-              : parts.slice(-count)
-          ).join(""),
-        );
+      const [first, last] = bytes === undefined ? [firstLines, lastLines] : [firstBytes, lastBytes];
+      out(call, text.slice(isFrom ? first(text, Math.max(0, count - 1)) : last(text, count)));
     },
     cannotOpen,
   );

@@ -1,5 +1,6 @@
 /** Commands that print, and the `test` command. */
 import { askOne, askTwo } from "../shell/conditions.js";
+import { Stopped } from "../shell/machine.js";
 import { type Call, type Shell, setVariable } from "../shell/shell.js";
 import { write } from "../shell/streams.js";
 import { UNARY } from "../shell/test-parser.js";
@@ -69,7 +70,8 @@ export function echo({ shell, args }: Call): number {
 
 const DIRECTIVE =
   /%(?:%|([-+ 0#']*)(\*|\d+)?(?:\.(\*|-?\d+)?)?(?:h|hh|l|ll|L|j|z|t)?([diouxXcsbqeEfFgGaA]|\(.*?\)T))/g;
-const WIDEST = 10_000;
+const WIDEST = 2 ** 20;
+const MOST_DIGITS = 10_000;
 
 /** `printf`. */
 export function printf(call: Call): number {
@@ -132,9 +134,9 @@ function directive(found: RegExpExecArray, state: FormatState): string {
     left = true;
     width = -width;
   }
-  width = Math.min(width, WIDEST);
+  if (width > WIDEST) throw new Stopped("it wrote too much");
   const hasPrecision = found[0].includes(".");
-  const precision = hasPrecision ? Math.min(asked(precise) ?? 0, WIDEST) : undefined;
+  const precision = hasPrecision ? Math.min(asked(precise) ?? 0, MOST_DIGITS) : undefined;
   const argument = state.args.shift();
   const body = bodyOf(kind, argument ?? "", precision, flags, state);
   if (body.length >= width) return body;

@@ -19,7 +19,7 @@ import {
   subshell,
   type Variable,
 } from "./shell.js";
-import { BrokenPipe, nothing, pipeStream, textStream, write } from "./streams.js";
+import { BrokenPipe, nothing, passCut, pipeStream, textStream, write } from "./streams.js";
 import {
   type Chain,
   type Command,
@@ -120,7 +120,10 @@ function runPipeline(shell: Shell, { commands, negated }: Pipeline): void {
   if (negated) shell.status = shell.status === 0 ? 1 : 0;
 }
 
-/** Each command runs to its end before the next begins; a pipe that is full ends the one that fills it. */
+/**
+ * Each command runs to its end before the next begins; a pipe that is full ends the one that fills
+ * it, and all of them if its reader wanted more.
+ */
 function runStages(shell: Shell, commands: readonly Command[]): void {
   const statuses: number[] = [];
   let input = shell.streams.get(0) ?? nothing;
@@ -135,7 +138,8 @@ function runStages(shell: Shell, commands: readonly Command[]): void {
         return inner.status;
       }),
     );
-    if (output !== undefined) input = textStream(output.text);
+    passCut(input, inner.streams.get(1));
+    if (output !== undefined) input = textStream(output.text, output.isCut);
   });
   shell.pipeStatus.splice(0, shell.pipeStatus.length, ...statuses);
   const failed = statuses.findLast((status) => status !== 0);

@@ -30,6 +30,26 @@ describe("a command line", () => {
     expect(say(command)).toBe(output);
   });
 
+  it.each([
+    ["yes | head -n 2", "y\ny\n"],
+    ["yes | cat | head -n 1", "y\n"],
+    ["cat /dev/urandom | tr -dc a-z | head -c 8 | wc -c", "8\n"],
+    ["head -c 100000 /dev/zero | wc -c; head -c 3 < /dev/zero | wc -c", "100000\n3\n"],
+    ["seq 400000 | tail -n 1", "400000\n"],
+  ])("takes the beginning of what is endless or long: %s", (command, output) => {
+    expect(run(command)).toMatchObject({ output, code: 0, stopped: undefined });
+  });
+
+  it.each([
+    "seq 1000000 | tail -n 1",
+    "yes | tail -n 1; echo on",
+    "(yes | cat) | (cat; echo on) | wc -l",
+    "head -c 99999999 /dev/zero > big; ls -l big",
+    "printf '%9999999s' x | wc -c",
+  ])("is stopped rather than wrong where a pipe was cut: %s", (command) => {
+    expect(run(command).stopped).toBe("it wrote too much");
+  });
+
   it("begins in the folder where the last one ended, and knows none of its variables", () => {
     const { session } = runCommand(inApp(), "mkdir -p a/b; cd a/b; x=1; export y=2");
     expect(run('pwd; echo "[$x$y]"', session).output).toBe("/app/a/b\n[]\n");

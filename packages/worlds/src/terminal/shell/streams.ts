@@ -3,10 +3,19 @@ import { contentOf, setContent } from "./file-system.js";
 import { type Machine, Stopped, spend } from "./machine.js";
 
 export type Stream =
-  | { readonly kind: "text"; readonly text: string; position: number }
-  | { readonly kind: "output"; text: string; readonly limit: number; readonly isPipe: boolean }
+  | { readonly kind: "text"; readonly text: string; readonly isCut?: boolean; position: number }
+  | Output
   | { readonly kind: "file"; readonly number: number; position: number; readonly append: boolean }
   | { readonly kind: "device"; readonly name: string };
+
+/** What is written is kept, until it is too much; a pipe is then cut, for its reader to notice. */
+interface Output {
+  readonly kind: "output";
+  text: string;
+  readonly limit: number;
+  readonly isPipe: boolean;
+  isCut?: boolean;
+}
 
 /** Thrown where a pipe is written to that nobody empties any more. */
 export class BrokenPipe {}
@@ -16,8 +25,13 @@ const ENDLESS = 64 * 1024;
 /** What a pipe holds, and a command's output. */
 export const PIPE_BYTES = 4 * 2 ** 20;
 
-export const textStream = (text: string): Stream => ({ kind: "text", text, position: 0 });
-export const pipeStream = (): Stream & { kind: "output" } => ({
+export const textStream = (text: string, isCut = false): Stream => ({
+  kind: "text",
+  text,
+  isCut,
+  position: 0,
+});
+export const pipeStream = (): Output => ({
   kind: "output",
   text: "",
   limit: PIPE_BYTES,
@@ -53,13 +67,21 @@ export function readLine(machine: Machine, stream: Stream, end = "\n"): string |
 }
 
 function readDevice(machine: Machine, name: string, count: number): string {
-  const size = Math.min(count, ENDLESS);
+  const size = count === Number.POSITIVE_INFINITY ? ENDLESS : count;
+  if (size > PIPE_BYTES) throw new Stopped("it wrote too much");
   spend(machine, 1 + size / 256);
   if (name === "zero" || name === "full") return "\0".repeat(size);
   if (name !== "random") return "";
   let text = "";
   for (let n = 0; n < size; n++) text += String.fromCharCode(machine.random.int(256));
   return text;
+}
+
+/** What came of text that was cut is cut, too, if its reader went to where that happened. */
+export function passCut(input: Stream, output: Stream | undefined): void {
+  if (input.kind !== "text" || !input.isCut || input.position < input.text.length) return;
+  if (output?.kind !== "output" || !output.isPipe) throw new Stopped("it wrote too much");
+  output.isCut = true;
 }
 
 /** Writes bytes. */
@@ -70,7 +92,9 @@ export function write(machine: Machine, stream: Stream, text: string): void {
     stream.text += text;
     if (stream.text.length <= stream.limit) return;
     stream.text = stream.text.slice(0, stream.limit);
-    throw stream.isPipe ? new BrokenPipe() : new Stopped("it wrote too much");
+    if (!stream.isPipe) throw new Stopped("it wrote too much");
+    stream.isCut = true;
+    throw new BrokenPipe();
   }
   if (stream.kind !== "file") return;
   const there = contentOf(machine.fs, stream.number);
