@@ -1,5 +1,6 @@
 import { type Engine, EngineError } from "@pawl/core/engine/engine.js";
 import { housePrompt } from "@pawl/core/envs/household/prompt.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
 import type { Policy } from "@pawl/core/rollout/policy.js";
 import { play, rollout } from "@pawl/core/rollout/rollout.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
@@ -169,6 +170,23 @@ describe("consistency", () => {
       if (text === "expert") expect(real).toBe(1);
     },
   );
+
+  it.each([
+    ["off", undefined],
+    ["status", 1],
+  ])("is measured in a terminal, whose noise (%s) no model can know", async (noise, divergence) => {
+    const terminal = openEnvironment({ name: "terminal", kinds: ["chain"], noise });
+    const player = await openPlayer("expert", terminal);
+    const { cases, broken } = await measureConsistency({
+      ...{ environment: terminal, model: oracleModel(terminal, "valid"), player, seed: 1 },
+      tasks: terminal.tasks("valid").slice(0, 3),
+    });
+    expect(broken).toBe(0);
+    for (const one of cases) {
+      expect(one).toMatchObject({ real: true, wm: true, w2r: true });
+      expect(one.divergence).toBe(divergence);
+    }
+  });
 
   it("shows a model that calls everything a success", async () => {
     const player = await openPlayer("expert", environment);

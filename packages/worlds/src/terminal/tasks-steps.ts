@@ -74,8 +74,8 @@ const STEPS: Readonly<Record<string, MakeStep>> = {
   pick(scene, from) {
     const word = scene.random.pick(linesOf(scene, from)).split(" ")[0]!;
     return writes(
-      (_, to) => `write the lines of ${from} with '${word}' to ${to}`,
-      (_, to) => `grep '${word}' ${from} > ${to}`,
+      (_, to) => `write the lines of ${from} with ${word} to ${to}`,
+      (_, to) => `grep ${word} ${from} > ${to}`,
       (lines) => lines.filter((line) => line.includes(word)),
     )(scene, from);
   },
@@ -96,7 +96,7 @@ const STEPS: Readonly<Record<string, MakeStep>> = {
     const word = scene.word();
     scene.files.set(file, text.replaceAll(old, word));
     return {
-      says: `replace '${old}' by '${word}' in ${file}`,
+      says: `replace ${old} by ${word} in ${file}`,
       command: `sed -i 's/${old}/${word}/g' ${file}`,
       result: file,
     };
@@ -105,8 +105,8 @@ const STEPS: Readonly<Record<string, MakeStep>> = {
     const word = scene.word();
     scene.files.set(file, `${scene.files.get(file)!}${word}\n`);
     return {
-      says: `add the line '${word}' to ${file}`,
-      command: `echo '${word}' >> ${file}`,
+      says: `add the line ${word} to ${file}`,
+      command: `echo ${word} >> ${file}`,
       result: file,
     };
   },
@@ -173,8 +173,8 @@ function makeChain(random: Random, difficulty: number, first: string, second: st
   if (first === "find") {
     const file = untouched.pop()!;
     const word = linesOf(scene, file)[0]!.split(" ")[0]!;
-    solution.push(difficulty > 1 ? `grep -rl '${word}' .` : `grep -l '${word}' *`);
-    result = add(second, file, `the file with '${word}'`);
+    solution.push(difficulty > 1 ? `grep -rl ${word} .` : `grep -l ${word} *`);
+    result = add(second, file, `the file with ${word}`);
   } else {
     result = add(second, next(add(first, another()), second));
   }
