@@ -106,5 +106,7 @@ describe("a tool environment as an MCP server", () => {
 
 it("pawl serve mcp refuses an environment without tools, by name", async () => {
   const { code, stderr } = await runCli(["serve", "mcp", "--env", "household"]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("household has no tools")]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/household has no tools.*served$/m)]);
+  const terminal = await runCli(["serve", "mcp", "--env", "terminal"]);
+  expect(terminal.stderr).toContain("as they are with --env.actions tool");
 });

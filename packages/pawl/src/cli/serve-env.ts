@@ -39,7 +39,7 @@ export const serveMcp = defineCommand({
       const observation = await env.reset(task, config.seed);
       if (env.tools === undefined)
         throw new EnvError(
-          `${environment.name} has no tools: only environments whose actions are tool calls can be served`,
+          `${environment.name} has no tools: only environments whose actions are tool calls can be served${"actions" in config.env ? ", as they are with --env.actions tool" : ""}`,
         );
       await serveTools({ env, observation, input: io.stdin, output: io.stdout, signal });
     } finally {
