@@ -3,9 +3,12 @@
  * cores.
  *
  * Chains of small commands, because a model of this size learns what they share: unseen families ask
- * for known steps in new company. The teacher follows a task's solution and never strays, so what a
- * mistake looks like is first seen in RL. Every command shows something, if only that it wrote
- * nothing.
+ * for known steps in new company.
+ * - The teacher follows a task's solution, and sometimes mistakes a word. Without that, what a mistake
+ *   looks like is first seen in RL, where episodes then go on with noise until their last step.
+ * - As in recipes/desk.ts, the teacher takes over some failed episodes, and there is no entropy
+ *   bonus: one wrong name loses an episode.
+ * - Every command shows something, if only that it wrote nothing.
  */
 import { common } from "./laptop.js";
 
@@ -13,9 +16,11 @@ export const terminal = {
   ...common,
   env: { name: "terminal", kinds: ["chain"] },
   model: { start: "tiny", maxContext: 512 },
-  warmStart: { ...common.warmStart, teacher: "expert", epsilon: 0, episodes: 2000 },
-  updates: 60,
+  warmStart: { ...common.warmStart, teacher: "expert", episodes: 2000 },
+  updates: 48,
   stepLimit: 6,
   maxTokens: 24,
-  evaluation: { every: 20, splits: ["valid", "test"], tasks: 200, temperature: 0.4 },
+  corrections: { episodes: 24, teacher: "expert", weight: 0.5 },
+  objective: { kl: 0, entropy: 0 },
+  evaluation: { every: 16, splits: ["valid", "test"], tasks: 200, temperature: 0.4 },
 };

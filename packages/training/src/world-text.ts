@@ -57,11 +57,13 @@ export async function worldTexts(
   const tasks = environment.tasks(environment.splits[0]!).slice(0, most);
   const teacher = environment.expert ?? environment.seeker;
   const listed = await listsActions(environment);
+  // A mistake may do harm in a world that is not made up, where nobody lists what can be done.
+  const strays = listed || environment.madeUp === true;
   const players = [
     ...(listed ? [mistaken(randomPolicy())] : []),
     ...(teacher === undefined
       ? []
-      : [expertPolicy(teacher)].map((one) => (listed ? epsilonPolicy(one, 0.2) : one))),
+      : [expertPolicy(teacher)].map((one) => (strays ? epsilonPolicy(one, 0.2) : one))),
   ];
   if (players.length === 0)
     throw new EnvError(

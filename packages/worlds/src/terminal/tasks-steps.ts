@@ -97,7 +97,8 @@ const STEPS: Readonly<Record<string, MakeStep>> = {
     scene.files.set(file, text.replaceAll(old, word));
     return {
       says: `replace ${old} by ${word} in ${file}`,
-      command: `sed -i 's/${old}/${word}/g' ${file}`,
+      // Blanks between, so that the words are written as the instruction has them.
+      command: `sed -i 's ${old} ${word} g' ${file}`,
       result: file,
     };
   },

@@ -102,4 +102,17 @@ describe("an ε-greedy policy", () => {
     expect(always.every((reply) => reply.response.startsWith("["))).toBe(true);
     expect(() => epsilonPolicy(fixed, 1.5)).toThrow(/between 0 and 1, not 1.5/);
   });
+
+  it("mistakes one word of its action for another that it has read, where none are listed", async () => {
+    const own = expertPolicy(() => "copy a.txt b2");
+    const unlisted = { admissible: undefined, goal: "copy a.txt to b2", observation: "a c.md" };
+    const replies = await epsilonPolicy(own, 1).act(many.map((one) => ({ ...one, ...unlisted })));
+    const said = new Set(replies.map(({ response }) => response.slice(1, -1)));
+    for (const one of ["to a.txt b2", "copy md.txt b2", "copy a.c b2", "copy a.txt c"])
+      expect(said).toContain(one);
+    for (const one of said)
+      expect(one).toMatch(/^(\w+ a\.txt b2|copy \w+\.txt b2|copy a\.\w+ b2|copy a\.txt \w+)$/);
+    expect(said).not.toContain("copy a.txt b2");
+    expect(replies.every(({ strayed }) => strayed)).toBe(true);
+  });
 });
