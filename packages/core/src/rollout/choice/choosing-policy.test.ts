@@ -14,8 +14,8 @@ import type { Episode } from "../episode.js";
 import { enginePolicy } from "../policies/engine.js";
 import type { Situation } from "../policy.js";
 import { rollout } from "../rollout.js";
-import { choosingPolicy, noCost } from "./choosing-policy.js";
-import { exactForesight, type Foresight, modelForesight, ownForesight } from "./foresight.js";
+import { type Choosing, choosingPolicy, noCost } from "./choosing-policy.js";
+import { CUT, exactForesight, modelForesight, ownForesight } from "./foresight.js";
 import { createKnowledge } from "./knowledge.js";
 import { refusalReader } from "./refusals.js";
 
@@ -49,12 +49,14 @@ function actor(actions: readonly string[], model?: string) {
     capabilities,
     sample: async (requests: readonly SampleRequest[]) => {
       asked.push(...requests);
-      return requests.map(({ prompt, count = 1 }) => {
-        const text = tokenizer.decode(Array.from(prompt));
-        if (!text.endsWith("<|see|>"))
+      return requests.map(({ prompt, maxTokens, count = 1 }) => {
+        const ids = Array.from(prompt);
+        const from = ids.lastIndexOf(tokenizer.id("<|see|>")!) + 1;
+        if (ids.at(-1) === tokenizer.id("<|do|>"))
           return actions.slice(0, count).map((action) => sampleOf(write(action, "<|see|>")));
-        const isWrong = text.endsWith(`${wrong}<|see|>`);
-        return [sampleOf(write(model ?? (isWrong ? refusal : answer), "<|do|>"))];
+        const isWrong = tokenizer.decode(ids.slice(0, from)).endsWith(`${wrong}<|see|>`);
+        const said = write(model ?? (isWrong ? refusal : answer), "<|do|>");
+        return [sampleOf(said.slice(ids.length - from).slice(0, maxTokens))];
       });
     },
   } as unknown as ActingEngine;
@@ -75,7 +77,7 @@ async function firstEpisode(
     candidates = 3,
     beta = 2,
     foresight,
-  }: { candidates?: number; beta?: number; foresight?: Foresight },
+  }: Partial<Pick<Choosing, "candidates" | "beta" | "foresight">>,
 ) {
   const cost = noCost();
   const policy = choosingPolicy(
@@ -95,6 +97,9 @@ async function firstEpisode(
   return { episode: group!.episodes[0]!, cost };
 }
 
+/** As much of an answer as tells. */
+const opening = (text: string): string =>
+  `${tokenizer.decode(write(text, "").slice(0, 4)).trim()}${CUT}`;
 const chosenIn = ({ steps }: Episode) => steps[0]!.candidates!.find(({ chosen }) => chosen)!.action;
 
 describe("choosing", () => {
@@ -118,11 +123,13 @@ describe("choosing", () => {
     const { episode, cost } = await firstEpisode(player, { foresight });
     const [refused, taken] = episode.steps[0]!.candidates!;
     expect(chosenIn(episode)).toBe(go);
-    expect(refused).toMatchObject({ action: wrong, predicted: refusal, truth: { valid: false } });
+    expect(refused).toMatchObject({
+      ...{ action: wrong, predicted: opening(refusal), truth: { valid: false } },
+    });
     expect(refused!.refused).toBeGreaterThan(0.8);
-    expect(taken).toMatchObject({ action: go, predicted: answer, truth: { valid: true } });
+    expect(taken).toMatchObject({ action: go, predicted: opening(answer), truth: { valid: true } });
     expect(taken!.refused).toBeLessThan(0.2);
-    expect(cost.sampled).toBe(write(refusal, "<|do|>").length + write(answer, "<|do|>").length);
+    expect(cost.sampled).toBe(8);
     const knowledge = createKnowledge();
     knowledge.add(episode);
     expect(knowledge.result()).toMatchObject({
@@ -145,8 +152,25 @@ describe("choosing", () => {
       recall: 0,
       falseAlarms: 0,
       exact: 0.5,
-      answers: [{ from: 0.8, candidates: 2, happened: 0.5 }],
+      answers: [{ from: 0.9, candidates: 2, happened: 0.5 }],
     });
+  });
+
+  it("predicts further where the opening does not tell, and finds the same", async () => {
+    const player = actor([go!, wrong, wrong]);
+    const said = Array.from({ length: 20 }, (_, i) => ({
+      observation: "Maybe.",
+      valid: i % 2 === 0,
+    }));
+    const foresight = modelForesight(ownForesight(player.acting), refusalReader(said));
+    const { episode, cost } = await firstEpisode(player, { foresight });
+    expect(episode.steps[0]!.candidates).toMatchObject([
+      { action: wrong, predicted: refusal, refused: 0.5 },
+      { action: go, predicted: answer, refused: 0.5 },
+    ]);
+    expect(cost.sampled).toBe(write(refusal, "<|do|>").length + write(answer, "<|do|>").length);
+    // Each time, what was predicted before is read, too.
+    expect(player.asked.map(({ maxTokens }) => maxTokens)).toEqual([10, 4, 4, 4, 4, 16]);
   });
 
   it("tries candidates on copies of the world, which stays as it is", async () => {

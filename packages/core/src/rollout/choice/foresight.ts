@@ -89,71 +89,101 @@ export interface ForesightModel {
 /** Ends what is only the beginning of an answer. */
 export const CUT = " …";
 
-/** The beginning of an answer is predicted, in tokens: it tells a refusal, and costs little. */
-const PREDICTED_TOKENS = 24;
+/** Tokens of an answer after which it is seen whether more are needed: its opening tells a refusal. */
+const LENGTHS = [4, 8, 24] as const;
+const LONGEST = Math.max(...LENGTHS);
+/** An opening tells refusals if it was hardly ever the other. */
+const TELLING = 0.05;
 
-/** Takes the most probable answer, and how probable its telling words are. */
+/** An answer as far as it is predicted. */
+interface Answer {
+  readonly question: Question;
+  readonly prompt: readonly number[];
+  readonly tokens: number[];
+  readonly logprobs: number[];
+  /** Tokens that the model has read, here or to act. */
+  read: number;
+  /** The chance of a refusal by what is predicted so far. */
+  refused: number;
+  ended: boolean;
+  /** Whether it tells by now. */
+  told: boolean;
+}
+
+/** Takes the most probable answer up to where it tells a refusal, and how probable that is. */
 export function modelForesight(
   { engine, tokenizer, prompt, known, ends }: ForesightModel,
   reader: RefusalReader,
 ): Foresight {
   const { maxContext } = engine.capabilities;
-  return async (questions, cost) => {
-    const prompts = questions.map(prompt);
-    const fits = prompts.map((ids) => ids.length + PREDICTED_TOKENS <= maxContext);
-    const requests = prompts
-      .filter((_, i) => fits[i])
-      .map((ids) => ({
-        prompt: ids,
-        maxTokens: PREDICTED_TOKENS,
-        temperature: 0,
-        stop: ends.map((id) => [id]),
-        seed: 0,
-        ...(known && { continued: "branch" as const }),
-      }));
-    const samples = (
-      requests.length === 0 ? [] : await askEngine(() => engine.sample(requests))
-    ).values();
-    return prompts.map((ids, i): Forecast => {
-      // Without room to answer, nothing is known but how often actions are refused.
-      if (!fits[i]) return { refused: reader.base };
-      const { tokens, logprobs } = samples.next().value![0]!;
-      cost.read += ids.length - (known?.(questions[i]!) ?? 0);
+
+  /** Goes on with the answers up to a number of tokens. */
+  async function predict(answers: readonly Answer[], length: number, cost: ForesightCost) {
+    const requests = answers.map((answer) => ({
+      prompt: [...answer.prompt, ...answer.tokens],
+      maxTokens: length - answer.tokens.length,
+      temperature: 0,
+      stop: ends.map((id) => [id]),
+      seed: 0,
+      // A branch is not kept, so that the model's own prompts are; of another model, some answers go on.
+      continued: known === undefined ? ("apart" as const) : ("branch" as const),
+    }));
+    const samples = await askEngine(() => engine.sample(requests));
+    answers.forEach((answer, i) => {
+      const { tokens, logprobs } = samples[i]![0]!;
+      const before = requests[i]!.prompt.length;
+      cost.read += before - answer.read;
       cost.sampled += tokens.length;
-      const ended = ends.includes(tokens.at(-1)!);
-      const said = ended ? tokens.slice(0, -1) : tokens;
-      const text = (count: number): string => tokenizer.decode(said.slice(0, count)).trim();
+      // What is not kept is read once more.
+      if (known === undefined) answer.read = before + tokens.length - 1;
+      answer.tokens.push(...tokens);
+      answer.logprobs.push(...logprobs);
+      answer.ended = ends.includes(tokens.at(-1)!);
+      Object.assign(answer, refusalIn(answer));
+    });
+  }
+
+  const said = ({ tokens, ended }: Answer) => (ended ? tokens.slice(0, -1) : tokens);
+  const textOf = (tokens: readonly number[]): string => tokenizer.decode(tokens).trim();
+
+  /**
+   * The chance of a refusal: that of the telling opening, times how telling it is; of whatever else
+   * might have been said, no more is known than how often actions are refused.
+   */
+  function refusalIn(answer: Answer): Pick<Answer, "refused" | "told"> {
+    const { base } = reader;
+    let [logprob, chance, told] = [0, base, false];
+    for (let count = 1; count <= said(answer).length && !told; count++) {
+      logprob += answer.logprobs[count - 1]!;
+      chance = reader.chance(textOf(answer.tokens.slice(0, count)));
+      told = Math.min(chance, 1 - chance) < TELLING;
+    }
+    const likely = Math.exp(logprob);
+    return { refused: likely * chance + (1 - likely) * base, told };
+  }
+
+  return async (questions, cost) => {
+    const answers = questions.map((question): Answer => {
+      const own = { question, prompt: prompt(question), read: known?.(question) ?? 0 };
+      const nothing = { refused: reader.base, ended: false, told: false };
+      return { ...own, tokens: [], logprobs: [], ...nothing };
+    });
+    // Without room to answer, nothing is known but how often actions are refused.
+    const asked = answers.filter(({ prompt: ids }) => ids.length + LONGEST <= maxContext);
+    for (const length of LENGTHS) {
+      const open = asked.filter(({ ended, told }) => !ended && !told);
+      if (open.length > 0) await predict(open, length, cost);
+    }
+    return answers.map((answer): Forecast => {
+      const { tokens, logprobs, ended, refused } = answer;
+      if (tokens.length === 0) return { refused };
       return {
-        predicted: `${text(said.length)}${ended ? "" : CUT}`,
+        predicted: `${textOf(said(answer))}${ended ? "" : CUT}`,
         probability: Math.exp(logprobs.reduce((sum, logprob) => sum + logprob, 0)),
-        refused: refusedOf(said.length, text, logprobs, reader),
+        refused,
       };
     });
   };
-}
-
-/** An opening tells refusals if it was hardly ever the other. */
-const TELLING = 0.05;
-
-/**
- * The chance of a refusal: that of the telling opening, times how telling it is; of whatever else
- * might have been said, no more is known than how often actions are refused.
- */
-function refusedOf(
-  length: number,
-  text: (count: number) => string,
-  logprobs: readonly number[],
-  reader: RefusalReader,
-): number {
-  let logprob = 0;
-  let chance = reader.base;
-  for (let count = 1; count <= length; count++) {
-    logprob += logprobs[count - 1]!;
-    chance = reader.chance(text(count));
-    if (Math.min(chance, 1 - chance) < TELLING) break;
-  }
-  const likely = Math.exp(logprob);
-  return likely * chance + (1 - likely) * reader.base;
 }
 
 /** The model that acts, asked for what follows its own actions. */
