@@ -14,26 +14,18 @@
  * A result is a file in --out as soon as it is there (`plain-0.vote.json`), so that an interrupted run
  * counts as far as it came. `--run --rehearse` is the same in a minute, to see that the commands work.
  */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { changesOfArm, variants } from "@pawl/studies/arms.js";
-import { runChild } from "@pawl/studies/child.js";
+import { flagsOf, type Job, makeAll, pawl } from "./shared/jobs.js";
 import { resultsPart, type Study, type WayResult } from "./shared/knowledge-tables.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/knowledge.md";
 const DATA = "bench/knowledge.json";
 const MARKS = ["<!-- npm run bench -- knowledge --write -->", "<!-- end -->"] as const;
-const program = join("dist", "lib", "main.js");
 
 /** What is added to RL: the plan's agents, and those that come after them. */
 const ARMS = {
@@ -71,26 +63,6 @@ const REHEARSAL: Dose = {
   tasks: 10,
   beta: 4,
 };
-
-/** A thing to make, once what it needs is there. */
-interface Job {
-  /** The folder or file that it makes. */
-  readonly makes: string;
-  readonly needs?: string;
-  /** Writes it under another name. */
-  make(partial: string): Promise<unknown>;
-}
-
-const pawl = (...args: readonly string[]): Promise<string> =>
-  runChild(args, { program, signal: new AbortController().signal });
-
-/** Settings as flags. */
-function flagsOf(tree: object, path = "-"): readonly string[] {
-  return Object.entries(tree).flatMap(([name, value]) => {
-    const flag = `${path}${path === "-" ? "-" : "."}${name}`;
-    return typeof value === "object" ? flagsOf(value, flag) : [flag, String(value)];
-  });
-}
 
 /** The jobs of an agent, in the order in which they are wanted. */
 function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[] {
@@ -145,47 +117,6 @@ function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[]
 function resultOf(printed: string): Omit<WayResult, "seconds"> {
   const { episodes, success, steps, invalid, choosing } = JSON.parse(printed);
   return { tasks: episodes, solved: Math.round(success * episodes), steps, invalid, choosing };
-}
-
-/** So many at once are enough to leave no seed half done for long. */
-const MANY = 8;
-
-/**
- * Makes what is missing, so many at once; the earliest job that can begin does. With many at once, what
- * others need comes before all else, so that at the end nobody waits for a chain of jobs.
- */
-async function makeAll(jobs: readonly Job[], atOnce: number): Promise<readonly string[]> {
-  const missing = jobs.filter(({ makes }) => !existsSync(makes));
-  const isNeeded = ({ makes }: Job): boolean => missing.some(({ needs }) => needs === makes);
-  const waiting =
-    atOnce < MANY
-      ? missing
-      : [...missing.filter(isNeeded), ...missing.filter((job) => !isNeeded(job))];
-  const failed: string[] = [];
-  const running = new Set<Promise<void>>();
-  while (waiting.length + running.size > 0) {
-    const at = waiting.findIndex(({ needs }) => needs === undefined || existsSync(needs));
-    if (at >= 0 && running.size < atOnce) {
-      const [{ makes, make }] = waiting.splice(at, 1) as [Job];
-      const partial = `${makes}.${process.pid}`;
-      const from = performance.now();
-      const job: Promise<void> = make(partial)
-        .then(() => renameSync(partial, makes))
-        .then(() => "done")
-        .catch((error: Error) => {
-          failed.push(makes);
-          return `failed: ${error.message}`;
-        })
-        .then((how) => {
-          running.delete(job);
-          const seconds = ((performance.now() - from) / 1000).toFixed(0);
-          process.stderr.write(`${makes} (${seconds} s) ${how}\n`);
-        });
-      running.add(job);
-    } else if (running.size > 0) await Promise.race(running);
-    else return [...failed, ...waiting.map(({ makes }) => makes)];
-  }
-  return failed;
 }
 
 export const readStudy = (): Study => JSON.parse(readFileSync(DATA, "utf8")) as Study;
