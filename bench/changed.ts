@@ -4,12 +4,14 @@
  *
  *   npm run bench -- changed                    prints the page's table, from bench/changed.json
  *   npm run bench -- changed --write            writes it into the page
- *   npm run bench -- changed --run [--seeds 0,1,…,9] [--arms plain,echo] [--updates 32]
+ *   npm run bench -- changed --run [--seeds 0,1,…,9] [--arms plain,echo] [--updates 32] [--jobs 1]
  *                            [--out runs/changed]
- *                                               makes the agent and the runs that are missing, one after
- *                                               another, and reads what is there into bench/changed.json
+ *                                               makes the agent and the runs that are missing, one thread
+ *                                               each, and reads what is there into bench/changed.json
+ *   npm run bench -- changed --one FOLDER --arm ARM --seed SEED
+ *                                               makes one of them
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -26,28 +28,19 @@ import { trainRun } from "@pawl/training/run.js";
 import { z } from "zod";
 import { quick } from "../recipes/quick.js";
 import { curveOf, type Point } from "./samples.js";
+import { bench, type Job, makeAll, pawl } from "./shared/jobs.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/changed-worlds.md";
 const DATA = "bench/changed.json";
 const MARKS = ["<!-- npm run bench -- changed --write -->", "<!-- end -->"] as const;
 
-/** Whose effects are swapped: what begins with one of them does what the other one did. */
-const SWAPPED = [["switch on", "switch off"]] as const;
-
-/** The action that has this action's effect in the house as it was. */
-function former(action: string): string {
-  for (const [a, b] of SWAPPED)
-    for (const [from, to] of [
-      [a, b],
-      [b, a],
-    ])
-      if (action.trim().startsWith(`${from} `)) return action.trim().replace(from!, to!);
-  return action;
-}
-
-/** A house whose lamps do the opposite. */
-function changedWorld(env: Env): Env {
+/**
+ * A house whose switches are loose: a lamp stays as it was unless the same switch is used twice in a
+ * row. All texts are the household's.
+ */
+function changedWorld(env: Env, before?: string): Env {
+  let last = before;
   return {
     get goal() {
       return env.goal;
@@ -55,12 +48,25 @@ function changedWorld(env: Env): Env {
     get taskType() {
       return env.taskType!;
     },
-    reset: (task, seed) => env.reset(task, seed),
+    reset(task, seed) {
+      last = undefined;
+      return env.reset(task, seed);
+    },
     initialContext: () => env.initialContext!(),
-    step: (action) => env.step(former(action)),
-    // A swap is its own reverse.
-    admissibleActions: () => env.admissibleActions!().map(former).sort(),
-    clone: () => changedWorld(env.clone()),
+    step(action) {
+      const asked = action.trim();
+      const isRepeated = asked === last;
+      last = asked;
+      const [, way, lamp] = /^switch (on|off) (.*)$/.exec(asked) ?? [];
+      if (isRepeated || way === undefined || !env.admissibleActions!().includes(asked))
+        return env.step(action);
+      // What is in hand ends every answer.
+      const hand = / You hold [^.]*\.$/.exec(env.clone().step(action).observation)![0];
+      const observation = `The ${lamp} is ${way === "on" ? "off" : "on"}.${hand}`;
+      return { observation, reward: 0, done: false, info: { valid: true, success: false } };
+    },
+    admissibleActions: () => env.admissibleActions!(),
+    clone: () => changedWorld(env.clone(), last),
   };
 }
 
@@ -93,7 +99,7 @@ const ARMS = {
 type Arm = keyof typeof ARMS;
 
 /** The success to be reached again, in %. */
-const AGAIN = 60;
+const AGAIN = 55;
 const EPISODES = 64;
 
 interface Results {
@@ -117,16 +123,6 @@ function configOf(arm: Arm, seed: number, start: string, updates: number) {
     evaluation: { ...quick.evaluation, every: 4, splits: ["valid_seen", "valid_unseen"] },
     ...more,
   });
-}
-
-/** Makes a run if it is missing; its folder gets its name once it is complete. */
-async function made(folder: string, config: Parameters<typeof trainRun>[0]): Promise<void> {
-  if (existsSync(folder)) return;
-  const partial = `${folder}.${process.pid}`;
-  const from = performance.now();
-  await trainRun(config, { folder: partial });
-  renameSync(partial, folder);
-  process.stderr.write(`${folder} (${((performance.now() - from) / 1000).toFixed(0)} s)\n`);
 }
 
 const number = (value: number): string => value.toFixed(1).replace("-", "−");
@@ -193,27 +189,58 @@ export async function main(args: readonly string[] = []): Promise<object> {
       seeds: { type: "string", default: "0,1,2,3,4,5,6,7,8,9" },
       arms: { type: "string", default: "plain,echo" },
       updates: { type: "string", default: "32" },
+      jobs: { type: "string", default: "1" },
       out: { type: "string", default: join("runs", "changed") },
+      one: { type: "string" },
+      arm: { type: "string", default: "plain" },
+      seed: { type: "string", default: "0" },
     },
   });
-  if (values.run) {
+  const { out, updates } = values;
+  const start = join(out, "start");
+  if (values.one !== undefined) {
     registerEnv(changedHouse);
-    const { out } = values;
+    const config = configOf(values.arm as Arm, Number(values.seed), start, Number(updates));
+    await trainRun(config, { folder: values.one });
+    return {};
+  }
+  if (values.run) {
     mkdirSync(out, { recursive: true });
-    const start = join(out, "start");
-    await made(start, trainConfig(findEnvKind("household")).parse({ ...quick, seed: 0 }));
+    const agent: Job = {
+      makes: start,
+      make: (partial) =>
+        pawl(
+          "train",
+          "--quick",
+          "--seed",
+          "0",
+          "--engine.threads",
+          "1",
+          "--quiet",
+          "--out",
+          partial,
+        ),
+    };
     const runs = [
-      ["before", 0] as const,
+      ["before", "0"] as const,
       ...values.seeds
         .split(",")
-        .flatMap((seed) =>
-          values.arms.split(",").map((arm) => [arm as Arm, Number(seed)] as const),
-        ),
+        .flatMap((seed) => values.arms.split(",").map((arm) => [arm, seed] as const)),
     ];
-    for (const [arm, seed] of runs)
-      await made(join(out, `${arm}-${seed}`), configOf(arm, seed, start, Number(values.updates)));
+    const more = ["--updates", updates, "--out", out];
+    const jobs = runs.map(
+      ([arm, seed]): Job => ({
+        makes: join(out, `${arm}-${seed}`),
+        needs: start,
+        make: (partial) =>
+          bench("changed", "--one", partial, "--arm", arm, "--seed", seed, ...more),
+      }),
+    );
+    const failed = await makeAll([agent, ...jobs], Number(values.jobs));
+    if (failed.length > 0) process.exitCode = 1;
     const curves: Record<string, Record<string, readonly Point[]>> = {};
     for (const [arm, seed] of runs) {
+      if (!existsSync(join(out, `${arm}-${seed}`))) continue;
       const lines = readMetrics(join(out, `${arm}-${seed}`, "metrics.jsonl"), (problem) => {
         throw new Error(problem);
       });
