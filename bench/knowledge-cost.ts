@@ -8,6 +8,8 @@
  * groups are learnt in turns, at a learning rate of 0. The first round of each only warms up. Processor
  * time, which other programs change less than time, is all threads'.
  *
+ * `self` predicts no more of an answer than tells, as to find β; `whole` all of it, as it is recorded.
+ *
  *   WAY_tokens      tokens that the model reads per step ÷ those of acting: all but the last of a sample,
  *                   which only the next step reads. What was read for an earlier step counts once, and
  *                   so does what several samples of a prompt begin with, and predictions: none of it is
@@ -50,7 +52,7 @@ import { findModel } from "@pawl/training/saved-model.js";
 import { quick } from "../recipes/quick.js";
 
 const START = "examples/try-start";
-const WAYS = ["acting", "vote", "self", "exact"] as const;
+const WAYS = ["acting", "vote", "self", "whole", "exact"] as const;
 type Way = (typeof WAYS)[number];
 
 /** Seconds of all threads, and by the clock. */
@@ -154,15 +156,17 @@ export async function main(args: readonly string[] = []): Promise<object> {
   const rounds = Array.from({ length: Number(options.rounds) + 1 }, (_, round) => round);
 
   const seen = (await play(enginePolicy(acting))).flatMap(({ episodes }) => episodes);
-  const own = modelForesight(
-    ownForesight(acting),
-    refusalReader(seen.flatMap(({ steps }) => steps)),
-  );
+  const reader = refusalReader(seen.flatMap(({ steps }) => steps));
+  const own = (whole: boolean): Foresight =>
+    modelForesight(ownForesight(acting), reader, { whole });
   const policyOf = (way: Way, cost: ChoiceCost): Policy => {
     if (way === "acting") return enginePolicy(acting);
-    const foresight: Foresight | undefined = { vote: undefined, self: own, exact: exactForesight }[
-      way
-    ];
+    const foresight: Foresight | undefined = {
+      vote: undefined,
+      self: own(false),
+      whole: own(true),
+      exact: exactForesight,
+    }[way];
     const choosing = { candidates: 8, beta: 0.5, foresight, whiteSpace: environment.whiteSpace };
     return choosingPolicy(acting, choosing, cost);
   };

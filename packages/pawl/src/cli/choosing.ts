@@ -206,7 +206,9 @@ export async function openChoosing(
       policy: enginePolicy(acting),
       onEpisode: ({ steps }) => answers.push(...steps.filter(({ wellFormed }) => wellFormed)),
     });
-    const foresight = modelForesight(other ?? ownForesight(acting), refusalReader(answers));
+    const reader = refusalReader(answers);
+    const model = other ?? ownForesight(acting);
+    const foresight = modelForesight(model, reader);
     const choosingWith = ({ beta, critic: weight = 0 }: Weights) => ({
       beta,
       ...(beta > 0 && { foresight }),
@@ -232,7 +234,11 @@ export async function openChoosing(
         ? { beta: beta! }
         : await bestWith(weights.map((weight) => ({ beta: beta!, critic: weight })));
     return {
-      policy: policyWith({ ...choosingWith(chosen), foresight }, cost),
+      policy: policyWith(
+        // What is recorded is to be looked at.
+        { ...choosingWith(chosen), foresight: modelForesight(model, reader, { whole: true }) },
+        cost,
+      ),
       cost,
       chosen: { ...chosen, split, tried },
       close: closeAll,

@@ -100,7 +100,7 @@ async function firstEpisode(
 
 /** As much of an answer as tells. */
 const opening = (text: string): string =>
-  `${tokenizer.decode(write(text, "").slice(0, 4)).trim()}${CUT}`;
+  `${tokenizer.decode(write(text, "").slice(0, 2)).trim()}${CUT}`;
 const chosenIn = ({ steps }: Episode) => steps[0]!.candidates!.find(({ chosen }) => chosen)!.action;
 
 describe("choosing", () => {
@@ -120,17 +120,17 @@ describe("choosing", () => {
 
   it("leaves what it foresees to be refused, and says what the world would have answered", async () => {
     const player = actor([go!, wrong, wrong]);
-    const foresight = modelForesight(ownForesight(player.acting), reader);
+    const foresight = modelForesight(ownForesight(player.acting), reader, { whole: true });
     const { episode, cost } = await firstEpisode(player, { foresight });
     const [refused, taken] = episode.steps[0]!.candidates!;
     expect(chosenIn(episode)).toBe(go);
     expect(refused).toMatchObject({
-      ...{ action: wrong, predicted: opening(refusal), truth: { valid: false } },
+      ...{ action: wrong, predicted: refusal, truth: { valid: false } },
     });
     expect(refused!.refused).toBeGreaterThan(0.8);
-    expect(taken).toMatchObject({ action: go, predicted: opening(answer), truth: { valid: true } });
+    expect(taken).toMatchObject({ action: go, predicted: answer, truth: { valid: true } });
     expect(taken!.refused).toBeLessThan(0.2);
-    expect(cost.sampled).toBe(8);
+    expect(cost.sampled).toBe(write(refusal, "<|do|>").length + write(answer, "<|do|>").length);
     const knowledge = createKnowledge();
     knowledge.add(episode);
     expect(knowledge.result()).toMatchObject({
@@ -143,7 +143,7 @@ describe("choosing", () => {
 
   it("is only as good as the model: one that foresees the same for all leaves it to the votes", async () => {
     const player = actor([go!, wrong, wrong], answer);
-    const foresight = modelForesight(ownForesight(player.acting), reader);
+    const foresight = modelForesight(ownForesight(player.acting), reader, { whole: true });
     const { episode } = await firstEpisode(player, { foresight });
     expect(chosenIn(episode)).toBe(wrong);
     const knowledge = createKnowledge();
@@ -153,25 +153,34 @@ describe("choosing", () => {
       recall: 0,
       falseAlarms: 0,
       exact: 0.5,
-      answers: [{ from: 0.9, candidates: 2, happened: 0.5 }],
+      answers: [{ from: 0.8, candidates: 2, happened: 0.5 }],
     });
   });
 
-  it("predicts further where the opening does not tell, and finds the same", async () => {
-    const player = actor([go!, wrong, wrong]);
-    const said = Array.from({ length: 20 }, (_, i) => ({
-      observation: "Maybe.",
-      valid: i % 2 === 0,
-    }));
-    const foresight = modelForesight(ownForesight(player.acting), refusalReader(said));
-    const { episode, cost } = await firstEpisode(player, { foresight });
-    expect(episode.steps[0]!.candidates).toMatchObject([
-      { action: wrong, predicted: refusal, refused: 0.5 },
-      { action: go, predicted: answer, refused: 0.5 },
-    ]);
-    expect(cost.sampled).toBe(write(refusal, "<|do|>").length + write(answer, "<|do|>").length);
-    // Each time, what was predicted before is read, too.
-    expect(player.asked.map(({ maxTokens }) => maxTokens)).toEqual([10, 4, 4, 4, 4, 16]);
+  it("predicts no more than tells, where no answers are wanted, and finds the same", async () => {
+    const candidatesOf = async (whole: boolean, some: typeof reader) => {
+      const player = actor([go!, wrong, wrong]);
+      const foresight = modelForesight(ownForesight(player.acting), some, { whole });
+      const { episode, cost } = await firstEpisode(player, { foresight });
+      return { candidates: episode.steps[0]!.candidates!, cost };
+    };
+    const all = await candidatesOf(true, reader);
+    const some = await candidatesOf(false, reader);
+    expect(some.candidates.map(({ refused }) => refused)).toEqual(
+      all.candidates.map(({ refused }) => refused),
+    );
+    expect(some.candidates.map(({ predicted }) => predicted)).toEqual(
+      [refusal, answer].map(opening),
+    );
+    expect(some.cost.sampled).toBe(4);
+    // What does not tell is predicted to its end, and its opening is read once more.
+    const vague = refusalReader(
+      Array.from({ length: 20 }, (_, i) => ({ observation: "Maybe.", valid: i % 2 === 0 })),
+    );
+    const more = await candidatesOf(false, vague);
+    expect(more.candidates).toEqual((await candidatesOf(true, vague)).candidates);
+    expect(more.cost.sampled).toBe(all.cost.sampled);
+    expect(more.cost.read).toBe(2 * all.cost.read + 4);
   });
 
   it("adds what a critic expects to follow, of what can be read", async () => {

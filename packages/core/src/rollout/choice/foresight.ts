@@ -89,9 +89,10 @@ export interface ForesightModel {
 /** Ends what is only the beginning of an answer. */
 export const CUT = " …";
 
-/** Tokens of an answer after which it is seen whether more are needed: its opening tells a refusal. */
-const LENGTHS = [4, 8, 24] as const;
-const LONGEST = Math.max(...LENGTHS);
+/** At most so many tokens of an answer are predicted: they tell a refusal, and cost little. */
+const LONGEST = 24;
+/** Mostly, so many tell. */
+const OPENING = 2;
 /** An opening tells refusals if it was hardly ever the other. */
 const TELLING = 0.05;
 
@@ -110,10 +111,14 @@ interface Answer {
   told: boolean;
 }
 
-/** Takes the most probable answer up to where it tells a refusal, and how probable that is. */
+/**
+ * Takes the most probable answer, and how probable its telling words are. `whole` predicts all of it, to
+ * be shown and judged; otherwise no more than the chance of a refusal needs, which is the same.
+ */
 export function modelForesight(
   { engine, tokenizer, prompt, known, ends }: ForesightModel,
   reader: RefusalReader,
+  { whole = false }: { readonly whole?: boolean } = {},
 ): Foresight {
   const { maxContext } = engine.capabilities;
 
@@ -170,7 +175,7 @@ export function modelForesight(
     });
     // Without room to answer, nothing is known but how often actions are refused.
     const asked = answers.filter(({ prompt: ids }) => ids.length + LONGEST <= maxContext);
-    for (const length of LENGTHS) {
+    for (const length of whole ? [LONGEST] : [OPENING, LONGEST]) {
       const open = asked.filter(({ ended, told }) => !ended && !told);
       if (open.length > 0) await predict(open, length, cost);
     }
