@@ -39,7 +39,7 @@ const MARKS = ["<!-- npm run bench -- changed --write -->", "<!-- end -->"] as c
  * A house whose switches are loose: a lamp stays as it was unless the same switch is used twice in a
  * row. All texts are the household's.
  */
-function changedWorld(env: Env, before?: string): Env {
+export function changedWorld(env: Env, before?: string): Env {
   let last = before;
   return {
     get goal() {

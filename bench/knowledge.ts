@@ -4,12 +4,12 @@
  *
  *   npm run bench -- knowledge                      prints the page's tables, from bench/knowledge.json
  *   npm run bench -- knowledge --write              writes them into the page
- *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--arms plain,echo,tried] [--jobs 2]
+ *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--arms plain,echo,tried,ppo] [--jobs 2]
  *                                    [--out runs/knowledge]
  *                                                   makes what is missing there, one thread each
  *   npm run bench -- knowledge --read FOLDER        reads what was made into bench/knowledge.json
  *
- * On 16 cores, the plan's two agents: --run --arms plain,echo --jobs 16.
+ * On 16 cores, the plan's agents: --run --jobs 16.
  *
  * A result is a file in --out as soon as it is there (`plain-0.vote.json`), so that an interrupted run
  * counts as far as it came. `--run --rehearse` is the same in a minute, to see that the commands work.
@@ -32,6 +32,8 @@ const ARMS = {
   plain: variants.plain!.changes,
   echo: variants.echo!.changes,
   tried: changesOfArm("grpo+echo+counterfactual=4"),
+  // An agent with a critic.
+  ppo: { ...variants.plain!.changes, advantage: "ppo" },
 } as const;
 type Arm = keyof typeof ARMS;
 const THREADS = ["--engine.threads", "1"];
@@ -44,9 +46,13 @@ const WAYS = {
   vote: [...CANDIDATES, "vote"],
   self: [...CANDIDATES, "self"],
   exact: [...CANDIDATES, "exact"],
+  critic: [...CANDIDATES, "self", "--choose.critic"],
   model: [...CANDIDATES, "model"],
 } as const;
 type Way = keyof typeof WAYS;
+
+/** Which agent each of the last two takes. */
+const ONLY: Partial<Record<Way, Arm>> = { critic: "ppo", model: "plain" };
 
 /** How much of everything there is: the plan's, or enough to see that it works. */
 interface Dose {
@@ -90,27 +96,29 @@ function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[]
       );
     },
   };
-  const evaluations = (Object.keys(WAYS) as Way[]).map(
-    (way): Job => ({
-      makes: `${agent}.${way}.json`,
-      needs: way === "model" ? world : agent,
-      async make(partial) {
-        const from = performance.now();
-        const predicts = way === "self" || way === "model";
-        const printed = await pawl(
-          ...["eval", "--checkpoint", agent, "--split", "test_unseen", "--seed", "0", ...THREADS],
-          ...["--tasks", String(dose.tasks), "--json", "--out", `${agent}-${way}`, ...WAYS[way]],
-          ...(way === "model" ? ["--choose.run", world] : []),
-          ...(predicts ? ["--choose.tasks", String(dose.beta)] : []),
-        );
-        const seconds = (performance.now() - from) / 1000;
-        writeFileSync(partial, `${JSON.stringify({ ...resultOf(printed), seconds })}\n`);
-      },
-    }),
-  );
-  return arm === "plain"
+  const evaluations = (Object.keys(WAYS) as Way[])
+    .filter((way) => (ONLY[way] ?? arm) === arm)
+    .map(
+      (way): Job => ({
+        makes: `${agent}.${way}.json`,
+        needs: way === "model" ? world : agent,
+        async make(partial) {
+          const from = performance.now();
+          const predicts = way === "self" || way === "critic" || way === "model";
+          const printed = await pawl(
+            ...["eval", "--checkpoint", agent, "--split", "test_unseen", "--seed", "0", ...THREADS],
+            ...["--tasks", String(dose.tasks), "--json", "--out", `${agent}-${way}`, ...WAYS[way]],
+            ...(way === "model" ? ["--choose.run", world] : []),
+            ...(predicts ? ["--choose.tasks", String(dose.beta)] : []),
+          );
+          const seconds = (performance.now() - from) / 1000;
+          writeFileSync(partial, `${JSON.stringify({ ...resultOf(printed), seconds })}\n`);
+        },
+      }),
+    );
+  return arm === ONLY.model
     ? [train, ...evaluations.slice(0, -1), learn, ...evaluations.slice(-1)]
-    : [train, ...evaluations.slice(0, -1)];
+    : [train, ...evaluations];
 }
 
 /** What is kept of an evaluation. */

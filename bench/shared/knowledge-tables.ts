@@ -33,6 +33,7 @@ const WAYS: Readonly<Record<string, string>> = {
   greedy: "greedy",
   vote: "vote",
   self: "self",
+  critic: "self, and a critic",
   model: "model",
   exact: "exact",
 };
@@ -40,6 +41,7 @@ const WAYS: Readonly<Record<string, string>> = {
 const COMPARED = [
   ["self", "vote", "what its own predictions add to votes"],
   ["model", "vote", "what a world model's add"],
+  ["critic", "self", "what a critic's values add to that"],
   ["exact", "vote", "what there was to gain"],
   ["vote", "greedy", "votes, beside the most probable action"],
   ["vote", "acting", "votes, beside one sample"],
@@ -65,6 +67,12 @@ function bySeed(
   );
 }
 
+/** The ways of which there are results. */
+const waysIn = ({ results }: Study) =>
+  Object.entries(WAYS).filter(([way]) =>
+    Object.values(results).some((ways) => ways[way] !== undefined),
+  );
+
 const success = ({ solved, tasks }: WayResult): number => (100 * solved) / tasks;
 
 /** The mean of a number over seeds, with its standard deviation where that is asked for. */
@@ -79,7 +87,7 @@ export function successTable(study: Study): readonly string[] {
   const arms = Object.keys(study.results).sort().reverse();
   return table(
     ["acting", ...arms.flatMap((arm) => [`${arm}, %`, "refused, %", "seeds"])],
-    Object.entries(WAYS).map(([way, words]) => [
+    waysIn(study).map(([way, words]) => [
       words,
       ...arms.flatMap((arm) => {
         const own = bySeed(study, arm, way, success);
@@ -96,7 +104,8 @@ export function differenceTable(study: Study): readonly string[] {
   const arms = Object.keys(study.results).sort().reverse();
   const gain = (arm: string, [way, other]: readonly [string, string, ...string[]]) =>
     pairedDifference(bySeed(study, arm, way, success), bySeed(study, arm, other, success));
-  const rows = COMPARED.map((compared) => [
+  const known = waysIn(study).map(([way]) => way);
+  const rows = COMPARED.filter(([way]) => known.includes(way)).map((compared) => [
     `${compared[0]} − ${compared[1]}`,
     compared[2],
     ...arms.map((arm) => {
