@@ -54,7 +54,10 @@ const WORLDS = {
     settings: {
       ...quick,
       prompt: { ...quick.prompt, style: STATING },
-      warmStart: { ...quick.warmStart, sft: { ...quick.warmStart.sft, observationWeight: 0 } },
+      warmStart: {
+        ...quick.warmStart,
+        sft: { ...quick.warmStart.sft, observationWeight: 0, mean: "each" },
+      },
     },
     teacher: "seeker",
     epsilon: quick.warmStart.epsilon,
