@@ -22,12 +22,13 @@ import { findEnvKind, registerEnv } from "@pawl/core/envs/registry.js";
 import { readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { variants } from "@pawl/studies/arms.js";
 import { table } from "@pawl/studies/markdown.js";
-import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { trainConfig } from "@pawl/training/config.js";
 import { trainRun } from "@pawl/training/run.js";
 import { z } from "zod";
 import { quick } from "../recipes/quick.js";
 import { curveOf, type Point } from "./samples.js";
+import { number, withInterval } from "./shared/figures.js";
 import { bench, type Job, makeAll, pawl } from "./shared/jobs.js";
 import { writePart } from "./shared/page-part.js";
 
@@ -125,10 +126,6 @@ function configOf(arm: Arm, seed: number, start: string, updates: number) {
   });
 }
 
-const number = (value: number): string => value.toFixed(1).replace("-", "−");
-const signed = ({ mean, interval }: Estimate): string =>
-  `${mean > 0 ? "+" : ""}${number(mean)}${interval === undefined ? "" : ` (${interval.map(number).join(" to ")})`}`;
-
 /** Episodes until the success is reached, between two evaluations; all of them if it is not. */
 export function episodesUntil(curve: readonly Point[], success = AGAIN): number {
   const after = curve.findIndex((point) => point.success >= success);
@@ -169,7 +166,7 @@ export function resultTable({ curves }: Results): readonly string[] {
     "",
     ...measures.map(([what, of]) => {
       const difference = pairedDifference(by("echo", of), by("plain", of));
-      return `- echo − plain, ${what}: ${difference === undefined ? "" : signed(difference)}`;
+      return `- echo − plain, ${what}: ${difference === undefined ? "" : withInterval(difference)}`;
     }),
   ];
 }

@@ -27,11 +27,12 @@ import { recordRollout } from "@pawl/core/runs/record-rollout.js";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { table } from "@pawl/studies/markdown.js";
-import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { trainConfig } from "@pawl/training/config.js";
 import { trainRun } from "@pawl/training/run.js";
 import alfworldSmollm2 from "../recipes/alfworld-smollm2.js";
 import { quick } from "../recipes/quick.js";
+import { number, withInterval } from "./shared/figures.js";
 import {
   openingOf,
   registerStating,
@@ -160,10 +161,6 @@ function resultOf(folder: string): Result {
   };
 }
 
-const number = (value: number): string => value.toFixed(1).replace("-", "−");
-const signed = ({ mean, interval }: Estimate): string =>
-  `${mean > 0 ? "+" : ""}${number(mean)}${interval === undefined ? "" : ` (${interval.map(number).join(" to ")})`}`;
-
 /** The page's table: success before and after RL, and the difference to acting at once. */
 export function resultTable({ results }: Results): readonly string[] {
   const rows = Object.entries(results).flatMap(([world, arms]) =>
@@ -179,7 +176,7 @@ export function resultTable({ results }: Results): readonly string[] {
       const difference = pairedDifference(by(runs, both(1)), by(arms.act, both(1)));
       return [
         ...[world, arm, String(Object.keys(runs).length), mean(both(0)), mean(both(1))],
-        arm === "act" || difference === undefined ? "" : signed(difference),
+        arm === "act" || difference === undefined ? "" : withInterval(difference),
         mean(({ success }) => success.valid_unseen[1]),
         mean(({ tokens }) => tokens),
         ...(arm === "act"

@@ -25,7 +25,8 @@ import { readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { createRun, openRun } from "@pawl/core/runs/run-folder.js";
 import { type PromptStyle, promptStyle } from "@pawl/core/text/prompt.js";
 import { table } from "@pawl/studies/markdown.js";
-import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { number, withInterval } from "./shared/figures.js";
 import { type Job, makeAll, pawl } from "./shared/jobs.js";
 import { QUICK_WORLD } from "./shared/own-play.js";
 import { writePart } from "./shared/page-part.js";
@@ -236,10 +237,6 @@ function resultsIn(out: string): Results["results"] {
   }
   return results;
 }
-
-const number = (value: number): string => value.toFixed(1).replace("-", "−");
-const withInterval = ({ mean, interval }: Estimate): string =>
-  `${mean > 0 ? "+" : ""}${number(mean)}${interval === undefined ? "" : ` (${interval.map(number).join(" to ")})`}`;
 
 /** A world's table: success on unseen tasks, and the difference to demonstrations alone, by seed. */
 export function resultTable(results: Results, world: string): readonly string[] {

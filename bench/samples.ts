@@ -14,7 +14,8 @@ import { parseArgs } from "node:util";
 import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
-import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { number, withInterval } from "./shared/figures.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/samples.md";
@@ -83,10 +84,6 @@ export function successAt(curve: readonly Point[], by: "tokens" | "steps", spent
   return a.success + ((b.success - a.success) * (spent - a[by])) / (b[by] - a[by]);
 }
 
-const number = (value: number): string => value.toFixed(1).replace("-", "−");
-const signed = (value: number): string => `${value > 0 ? "+" : ""}${number(value)}`;
-const withInterval = ({ mean, interval }: Estimate): string =>
-  `${signed(mean)}${interval === undefined ? "" : ` (${interval.map(number).join(" to ")})`}`;
 const shown = (value: number): string => Math.round(value).toLocaleString("en-GB");
 
 /** The mean over seeds of what had been spent, and of success, at each evaluation that all have. */

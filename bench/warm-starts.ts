@@ -22,6 +22,7 @@ import { readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { number, withInterval } from "./shared/figures.js";
 import { OWN_PLAY } from "./shared/own-play.js";
 import { writePart } from "./shared/page-part.js";
 
@@ -187,12 +188,8 @@ function solvedIn(
   return [solved[0]!, solved[1]!];
 }
 
-const number = (value: number): string => value.toFixed(1).replace("-", "−");
-const signed = (value: number): string => `${value > 0 ? "+" : ""}${number(value)}`;
 const withDeviation = ({ mean, deviation = 0 }: Estimate): string =>
   `${number(mean)} ± ${number(deviation)}`;
-const withInterval = ({ mean, interval }: Estimate): string =>
-  `${signed(mean)}${interval === undefined ? "" : ` (${interval.map(number).join(" to ")})`}`;
 
 /** The page's table: success before and after RL, and the difference to the start of actions only. */
 export function resultTable({ solved, tasks }: Results): readonly string[] {
@@ -219,7 +216,7 @@ export function resultTable({ solved, tasks }: Results): readonly string[] {
         const after = shares(arm, split, 1);
         return [
           ...[ARMS[arm], split, String(after.size), ...cells],
-          [...after.values()].map(number).join(", "),
+          [...after.values()].map((value) => number(value)).join(", "),
         ];
       }),
     ),

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { isRemote } from "@pawl/core/envs/env.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
 import { teacherPolicy } from "@pawl/core/rollout/policies/config.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { encodePrompt } from "@pawl/core/text/encode.js";
@@ -105,7 +106,7 @@ it("shuffles what followed actions, and shows prompts as they would have been", 
   const style = promptStyle(environment.prompt, { style: "compact", history: "all" });
   const episodes = await shown("act", style);
   const mixed = shuffledObservations(episodes, style, 0);
-  const seen = (some: typeof episodes) =>
+  const seen = (some: readonly Episode[]) =>
     some.flatMap(({ steps }) => steps.map(({ observation }) => observation));
   expect([...seen(mixed)].sort()).toEqual([...seen(episodes)].sort());
   expect(seen(mixed)).not.toEqual(seen(episodes));

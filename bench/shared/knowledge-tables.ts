@@ -3,6 +3,7 @@ import type { Knowledge } from "@pawl/core/rollout/choice/knowledge.js";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import type { choosingJson } from "../../packages/pawl/src/cli/choosing.js";
+import { number, withInterval } from "./figures.js";
 
 /** An evaluation of one agent, acting in one way. */
 export interface WayResult {
@@ -47,10 +48,7 @@ const COMPARED = [
   ["vote", "acting", "votes, beside one sample"],
 ] as const;
 
-const number = (value: number, places = 1): string => value.toFixed(places).replace("-", "−");
 const percent = (share: number): string => number(100 * share);
-const signed = ({ mean, interval }: Estimate): string =>
-  `${mean > 0 ? "+" : ""}${number(mean)}${interval === undefined ? "" : ` (${interval.map((end) => number(end)).join(" to ")})`}`;
 
 /** A number of every seed. */
 function bySeed(
@@ -110,7 +108,7 @@ export function differenceTable(study: Study): readonly string[] {
     compared[2],
     ...arms.map((arm) => {
       const found = gain(arm, compared);
-      return found === undefined ? "" : signed(found);
+      return found === undefined ? "" : withInterval(found);
     }),
   ]);
   return table(["points", "", ...arms.map((arm) => `${arm} (95 %)`)], rows);
