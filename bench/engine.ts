@@ -21,14 +21,23 @@
  */
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import type { Engine } from "@pawl/core/engine/engine.js";
-import { input, logprob, mul, neg } from "@pawl/core/objectives/expression.js";
-import { createRandom } from "@pawl/core/random.js";
 import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
 import { encodeModel } from "@pawl/engine-cpu/onnx.js";
 import { onnxRuntime } from "@pawl/models/onnx-runtime.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { interleave as alternate, machine, peakMemory, startPeer, THREADS } from "./peer/side.js";
+import {
+  episodeLengths,
+  learnOnce,
+  million,
+  peerModel,
+  random,
+  reference,
+  rollOut,
+  sampleOnce,
+  tiny,
+  trainOnce,
+} from "./peer/work.js";
 
 const { values: options } = parseArgs({
   allowPositionals: true,
@@ -41,74 +50,6 @@ const { values: options } = parseArgs({
 const repetitions = Number(options.repetitions);
 const interleave = <Name extends string>(sides: Readonly<Record<Name, () => Promise<number>>>) =>
   alternate(sides, repetitions);
-
-const reference = modelConfig({ dim: 256, layers: 4, heads: 4, inner: 1024, vocab: 2048 });
-const million = modelConfig({ dim: 128, layers: 4, heads: 4, inner: 512, vocab: 256 });
-
-function modelConfig(size: {
-  readonly dim: number;
-  readonly layers: number;
-  readonly heads: number;
-  readonly inner: number;
-  readonly vocab: number;
-}): ModelConfig {
-  return {
-    vocabularySize: size.vocab,
-    hiddenSize: size.dim,
-    layers: size.layers,
-    heads: size.heads,
-    kvHeads: size.heads,
-    headSize: size.dim / size.heads,
-    mlpSize: size.inner,
-    maxContext: 1024,
-    ropeTheta: 10_000,
-    normEps: 1e-6,
-    tiedEmbeddings: false,
-    qkvBias: false,
-  };
-}
-
-function peerModel(config: ModelConfig, compiled = false) {
-  return {
-    do: "model",
-    dim: config.hiddenSize,
-    layers: config.layers,
-    heads: config.heads,
-    inner: config.mlpSize,
-    vocab: config.vocabularySize,
-    compiled,
-  };
-}
-
-const random = createRandom(1);
-const randomIds = (count: number, config: ModelConfig) =>
-  Array.from({ length: count }, () => Math.floor(random.next() * config.vocabularySize));
-
-const objective = { loss: mul(neg(logprob), input("weight")), metrics: {} };
-
-async function trainOnce(engine: Engine, config: ModelConfig, batch: number, length: number) {
-  // One token more than is predicted, as on the other side.
-  const sequences = Array.from({ length: batch }, () => {
-    const ids = randomIds(length + 1, config);
-    return { ids, inputs: { weight: ids.map(() => 1 / (batch * length)) } };
-  });
-  const begin = performance.now();
-  await engine.forwardBackward(sequences, objective);
-  await engine.optimStep({ learningRate: 1e-3 });
-  return (performance.now() - begin) / 1000;
-}
-
-async function sampleOnce(engine: Engine, config: ModelConfig, groups: number, count: number) {
-  const requests = Array.from({ length: groups }, (_, seed) => ({
-    prompt: randomIds(128, config),
-    maxTokens: 32,
-    count,
-    seed,
-  }));
-  const begin = performance.now();
-  await engine.sample(requests);
-  return (performance.now() - begin) / 1000;
-}
 
 /** The machine's sgemm speed through ONNX Runtime, 2048³, best of several: GFLOP/s. */
 async function sgemm(): Promise<number> {
@@ -180,67 +121,29 @@ async function timed(work: () => Promise<unknown>) {
   return { wall: (performance.now() - begin) / 1000, processor: (user + system) / 1e6 };
 }
 
-/**
- * The default run's work: supervised optimiser steps on 8 episodes, one on 128, and a rollout of
- * 128 episodes with 20 turns.
- */
+/** What the default run asks of an engine. */
 async function laptop(): Promise<Record<string, number | string>> {
   const load = loadavg()[0]!;
-  const vocabularySize = 420;
-  const engine = await createEmbeddedEngine({
-    model: { preset: "tiny", vocabularySize, maxContext: 768 },
-    threads: THREADS,
-  });
-  const draw = (count: number) => Array.from({ length: count }, () => random.int(vocabularySize));
-  const episodes = (count: number) =>
-    Array.from({ length: count }, () => {
-      const ids = draw(100 + random.int(350));
-      return { ids, inputs: { weight: ids.map(() => 1 / 2000) } };
-    });
-  const learn = async (batches: readonly ReturnType<typeof episodes>[]) => {
-    for (const batch of batches) {
-      await engine.forwardBackward(batch, objective);
-      await engine.optimStep({ learningRate: 1e-3 });
-    }
-    return batches.flat().reduce((sum, { ids }) => sum + ids.length, 0);
+  const engine = await createEmbeddedEngine({ model: { config: tiny }, threads: THREADS });
+  const steps = Array.from({ length: 40 }, () => episodeLengths(8));
+  const update = [episodeLengths(128), episodeLengths(128)];
+  const learn = async (batches: readonly (readonly number[])[]) => {
+    for (const lengths of batches) await learnOnce(engine, tiny, lengths);
   };
-  const rollout = async () => {
-    let prompts = Array.from({ length: 128 }, () => draw(43));
-    for (let turn = 0; turn < 20; turn++) {
-      const requests = prompts.map((prompt, row) => ({
-        prompt,
-        maxTokens: 6,
-        continued: true,
-        seed: row,
-      }));
-      const samples = await engine.sample(requests);
-      // Every fifth sample is re-encoded, as can happen to text that is read back.
-      prompts = prompts.map((prompt, row) => {
-        const { tokens } = samples[row]![0]!;
-        return [...prompt, ...(row % 5 === 0 ? draw(6) : tokens), ...draw(11)];
-      });
-    }
-  };
-  const steps = Array.from({ length: 40 }, () => episodes(8));
-  const update = [episodes(128), episodes(128)];
+  const tokens = (batches: readonly (readonly number[])[]) =>
+    batches.flat().reduce((sum, length) => sum + length, 0);
   await learn([...steps.slice(0, 5), ...update.slice(0, 1)]);
-  let tokens = 0;
-  const small = await timed(async () => {
-    tokens = await learn(steps);
-  });
-  let many = 0;
-  const large = await timed(async () => {
-    many = await learn(update);
-  });
-  const played = await timed(rollout);
+  const small = await timed(() => learn(steps));
+  const large = await timed(() => learn(update));
+  const played = await timed(() => rollOut(engine));
   await engine.dispose();
   const round = (x: number, digits = 2) => Number(x.toFixed(digits));
   return {
     sft_step_s: round(small.wall / steps.length, 3),
-    sft_tokens_per_s: Math.round(tokens / small.wall),
-    sft_tokens_per_processor_s: Math.round(tokens / small.processor),
-    update_tokens_per_s: Math.round(many / large.wall),
-    update_tokens_per_processor_s: Math.round(many / large.processor),
+    sft_tokens_per_s: Math.round(tokens(steps) / small.wall),
+    sft_tokens_per_processor_s: Math.round(tokens(steps) / small.processor),
+    update_tokens_per_s: Math.round(tokens(update) / large.wall),
+    update_tokens_per_processor_s: Math.round(tokens(update) / large.processor),
     rollout_s: round(played.wall),
     rollout_processor_s: round(played.processor),
     machine: machine(),

@@ -20,7 +20,18 @@ export interface Peer {
 export function startPeer(file: string): Peer {
   const python = process.env.PAWL_PYTHON ?? "python3";
   const script = fileURLToPath(new URL(`./${file}`, import.meta.url));
-  const child = spawn(python, [script, String(THREADS)], {
+  return startProgram(
+    [python, script],
+    `the PyTorch side ended; PAWL_PYTHON must be a Python with what ${file} imports (it is ${python})`,
+  );
+}
+
+/** Starts a program that takes its number of threads and answers commands; `ended` says why it may have ended. */
+export function startProgram(
+  [program, ...args]: readonly [string, ...string[]],
+  ended: string,
+): Peer {
+  const child = spawn(program, [...args, String(THREADS)], {
     stdio: ["pipe", "pipe", "inherit"],
     // Debian's OpenBLAS misdetects recent processors; other builds ignore this.
     env: { ...process.env, OPENBLAS_CORETYPE: "SkylakeX", OMP_NUM_THREADS: String(THREADS) },
@@ -30,10 +41,7 @@ export function startPeer(file: string): Peer {
     ask: async (command) => {
       child.stdin.write(`${JSON.stringify(command)}\n`);
       const { value, done } = await lines.next();
-      if (done)
-        throw new Error(
-          `the PyTorch side ended; PAWL_PYTHON must be a Python with what ${file} imports (it is ${python})`,
-        );
+      if (done) throw new Error(ended);
       return JSON.parse(value);
     },
     close: () => child.stdin.end(),
