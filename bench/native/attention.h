@@ -4,7 +4,7 @@
 #include "model.h"
 
 struct AttentionScratch {
-  Buffer keys, values, queries, gradients, scores, weights, toScores;
+  Buffer keys, values, queries, scores, weights, toScores;
 };
 
 struct Head {
@@ -31,11 +31,11 @@ inline void attend(const Head& h, AttentionScratch& s) {
     const int from = blocks.begin(b), to = blocks.begin(b + 1);
     for (int p = 0; p < panels(to); p++)
       block<false>(to - from, COLUMNS, size, h.q + from * h.step, h.step, s.keys + static_cast<long>(p) * size * COLUMNS,
-                   s.scores + p * COLUMNS, ld, h.scale());
+                   COLUMNS, s.scores + p * COLUMNS, ld, h.scale());
     for (int i = from; i < to; i++) h.logSums[i] = softmax(i + 1, to, s.scores + static_cast<long>(i - from) * ld);
     for (int p = 0; p < panels(size); p++)
       block<false>(to - from, size - p * COLUMNS, to, s.scores, ld, s.values + static_cast<long>(p) * length * COLUMNS,
-                   h.out + from * h.stepOut + p * COLUMNS, h.stepOut);
+                   COLUMNS, h.out + from * h.stepOut + p * COLUMNS, h.stepOut);
   }
 }
 
@@ -47,7 +47,6 @@ inline void attendBackward(const Head& h, const float* toOut, long stepTo, Atten
   s.keys.resize(across + along);
   s.values.resize(across);
   s.queries.resize(along);
-  s.gradients.resize(along);
   s.weights.resize(static_cast<size_t>(length) * ld);
   s.toScores.resize(static_cast<size_t>(length) * ld);
   float* plainKeys = s.keys + across;
@@ -55,7 +54,6 @@ inline void attendBackward(const Head& h, const float* toOut, long stepTo, Atten
   packTransposed(length, size, h.v, h.step, s.values);
   pack(length, size, h.k, h.step, plainKeys);
   pack(length, size, h.q, h.step, s.queries);
-  pack(length, size, toOut, stepTo, s.gradients);
   const Blocks blocks(length);
   const __m512 scale = _mm512_set1_ps(h.scale());
   for (int b = 0; b < blocks.count; b++) {
@@ -63,9 +61,9 @@ inline void attendBackward(const Head& h, const float* toOut, long stepTo, Atten
     float *weights = s.weights + static_cast<long>(from) * ld, *toScores = s.toScores + static_cast<long>(from) * ld;
     for (int p = 0; p < panels(to); p++) {
       const long panel = static_cast<long>(p) * size * COLUMNS;
-      block<false>(to - from, COLUMNS, size, h.q + from * h.step, h.step, s.keys + panel, weights + p * COLUMNS, ld,
+      block<false>(to - from, COLUMNS, size, h.q + from * h.step, h.step, s.keys + panel, COLUMNS, weights + p * COLUMNS, ld,
                    h.scale());
-      block<false>(to - from, COLUMNS, size, toOut + from * stepTo, stepTo, s.values + panel, toScores + p * COLUMNS, ld);
+      block<false>(to - from, COLUMNS, size, toOut + from * stepTo, stepTo, s.values + panel, COLUMNS, toScores + p * COLUMNS, ld);
     }
     for (int i = from; i < to; i++) {
       float *w = weights + static_cast<long>(i - from) * ld, *t = toScores + static_cast<long>(i - from) * ld;
@@ -87,16 +85,16 @@ inline void attendBackward(const Head& h, const float* toOut, long stepTo, Atten
     }
     for (int p = 0; p < panels(size); p++)
       block<false>(to - from, size - p * COLUMNS, to, toScores, ld, plainKeys + static_cast<long>(p) * length * COLUMNS,
-                   h.q + from * h.step + p * COLUMNS, h.step);
+                   COLUMNS, h.q + from * h.step + p * COLUMNS, h.step);
   }
   for (int b = 0; b < blocks.count; b++) {
     const int from = blocks.begin(b), to = blocks.begin(b + 1);
     for (int p = 0; p < panels(size); p++) {
       const long panel = (static_cast<long>(p) * length + from) * COLUMNS, at = from * h.step + p * COLUMNS;
       const long corner = static_cast<long>(from) * ld + from;
-      block<true>(to - from, size - p * COLUMNS, length - from, s.weights + corner, ld, s.gradients + panel, h.v + at,
+      block<true>(to - from, size - p * COLUMNS, length - from, s.weights + corner, ld, toOut + from * stepTo + p * COLUMNS, stepTo, h.v + at,
                   h.step);
-      block<true>(to - from, size - p * COLUMNS, length - from, s.toScores + corner, ld, s.queries + panel, h.k + at,
+      block<true>(to - from, size - p * COLUMNS, length - from, s.toScores + corner, ld, s.queries + panel, COLUMNS, h.k + at,
                   h.step);
     }
   }

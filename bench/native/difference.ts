@@ -22,25 +22,39 @@ import { million, objective, peerModel, randomIds, reference, tiny } from "../pe
 /** Short, odd and long. */
 const LENGTHS = [2, 17, 66, 130, 301, 600];
 
-/** The prototype's order of the weights; `down` is transposed there. */
+/** The prototype's order of the weights, most of which are transposed there. */
 function flat(
   config: ModelConfig,
   tensors: ReadonlyMap<string, Float32Array>,
 ): Float32Array<ArrayBuffer> {
-  const { hiddenSize: width, mlpSize: inner } = config;
-  const transposed = (w: Float32Array) =>
-    Float32Array.from(w, (_, i) => w[(i % width) * inner + Math.floor(i / width)]!);
   const get = (name: string) => tensors.get(name)!;
+  /** Weights [outputs, inputs] as one with its inputs first. */
+  const transposed = (...names: readonly string[]) => {
+    const inputs = config.hiddenSize;
+    const rows = names.flatMap((name) => {
+      const w = get(name);
+      return Array.from({ length: w.length / inputs }, (_, o) => w.subarray(o * inputs));
+    });
+    return Float32Array.from(
+      { length: rows.length * inputs },
+      (_, i) => rows[i % rows.length]![Math.floor(i / rows.length)]!,
+    );
+  };
   const parts = [
     get(EMBEDDING),
     ...Array.from({ length: config.layers }, (_, index) => {
       const names = layerNames(index);
-      const { attentionNorm, query, key, value, attentionOutput, mlpNorm, gate, up } = names;
-      const plain = [attentionNorm, query, key, value, attentionOutput, mlpNorm, gate, up];
-      return [...plain.map(get), transposed(get(names.down))];
+      return [
+        get(names.attentionNorm),
+        transposed(names.query, names.key, names.value),
+        transposed(names.attentionOutput),
+        get(names.mlpNorm),
+        transposed(names.gate, names.up),
+        get(names.down),
+      ];
     }).flat(),
     get(FINAL_NORM),
-    ...(config.tiedEmbeddings ? [] : [get(OUTPUT_HEAD)]),
+    ...(config.tiedEmbeddings ? [] : [transposed(OUTPUT_HEAD)]),
   ];
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

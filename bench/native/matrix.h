@@ -1,10 +1,11 @@
 // Matrix products in 32 bits with AVX-512, for one thread.
 //
-// The right operand is packed into panels of 32 columns, [columns / 32][depth][32]; a kernel keeps up to 14 rows of
-// one panel's product in registers. The left operand is read where it lies, row by row ("wide") or, for sums over
-// tokens, column by column ("tall"). A product in 16 bits would replace `multiply`, `multiplyTall` and the packing.
+// A kernel keeps 14 rows and 32 columns of a product in registers. For x w, x is read where it lies and w is packed
+// into panels of 32 columns, [columns / 32][depth][32]. For xᵀ y, a sum over tokens ("tall"), y is read where it lies and
+// x, which is narrower, is packed. A product in 16 bits would replace `multiply`, `multiplyTall` and the packing.
 #pragma once
 #include <immintrin.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -44,28 +45,39 @@ struct Buffer {
   void resize(size_t n) {
     if (n <= size) return;
     free(data);
-    size = (n + 63) / 64 * 64;
-    data = static_cast<float*>(aligned_alloc(256, size * sizeof(float)));
+    // A panel may be read a little beyond what it holds.
+    const size_t unit = n < 1 << 19 ? 64 : 1 << 19;
+    size = (n + 64 + unit - 1) / unit * unit;
+    data = static_cast<float*>(aligned_alloc(unit * sizeof(float), size * sizeof(float)));
     if (data == nullptr) throw std::bad_alloc();
+    if (unit > 64) madvise(data, size * sizeof(float), MADV_HUGEPAGE);
     memset(data, 0, size * sizeof(float));
   }
   operator float*() const { return data; }
 };
 
-// R rows of one panel: c = scale · a b (+ add). `step` is the distance of a's rows, or of its columns if tall.
+// What will be needed next, fetched meanwhile: two cache lines for every four steps of a kernel.
+struct Ahead {
+  const float* at;
+  long step;
+};
+
+// R rows of one panel: c = scale · a b (+ add). `step` is the distance of a's rows, or of its columns if tall, and then
+// `ldb` that of b's rows.
 template <int R, int V, bool Tall>
-void kernel(int depth, const float* a, long step, const float* b, float* c, long ldc, float scale, const float* add,
-            long lda, __mmask16 last) {
+void kernel(int depth, const float* a, long step, const float* b, long ldb, float* c, long ldc, float scale, const float* add,
+            long lda, __mmask16 last, Ahead ahead) {
   __m512 sum[R][V];
   for (int r = 0; r < R; r++) {
     for (int v = 0; v < V; v++) sum[r][v] = _mm512_setzero_ps();
-    if (add != nullptr) _mm_prefetch(reinterpret_cast<const char*>(add + r * lda), _MM_HINT_T0);
+    if (add != nullptr)
+      for (int v = 0; v < V; v++) _mm_prefetch(reinterpret_cast<const char*>(add + r * lda + v * LANES), _MM_HINT_T0);
   }
   const float* rows[(R + 2) / 3];
   for (int i = 0; i < (R + 2) / 3; i++) rows[i] = a + (Tall ? 0 : 3 * i * step);
   auto one = [&](int k) __attribute__((always_inline)) {
     __m512 right[V];
-    for (int v = 0; v < V; v++) right[v] = _mm512_load_ps(b + k * COLUMNS + v * LANES);
+    for (int v = 0; v < V; v++) right[v] = _mm512_loadu_ps(b + (Tall ? 0 : k * COLUMNS) + v * LANES);
 #pragma GCC unroll 14
     for (int r = 0; r < R; r++) {
       const __m512 left = _mm512_set1_ps(Tall ? a[r] : rows[r / 3][(r % 3) * step + k]);
@@ -74,20 +86,24 @@ void kernel(int depth, const float* a, long step, const float* b, float* c, long
     }
     if (Tall) {
       a += step;
+      b += ldb;
       // Otherwise the compiler keeps an address for each row of each step, more than there are registers.
-      asm("" : "+r"(a));
+      asm("" : "+r"(a), "+r"(b));
     }
   };
   int k = 0;
   for (; k + 4 <= depth; k += 4) {
+    _mm_prefetch(reinterpret_cast<const char*>(ahead.at), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(ahead.at + LANES), _MM_HINT_T1);
+    ahead.at += ahead.step;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) one(i);
-    b += 4 * COLUMNS;
+    b += Tall ? 0 : 4 * COLUMNS;
     for (auto& row : rows) row += 4;
   }
   for (; k < depth; k++) {
     one(0);
-    b += COLUMNS;
+    b += Tall ? 0 : COLUMNS;
     for (auto& row : rows) row += 1;
   }
   const __m512 factor = _mm512_set1_ps(scale);
@@ -102,7 +118,7 @@ void kernel(int depth, const float* a, long step, const float* b, float* c, long
     }
 }
 
-using Kernel = void (*)(int, const float*, long, const float*, float*, long, float, const float*, long, __mmask16);
+using Kernel = void (*)(int, const float*, long, const float*, long, float*, long, float, const float*, long, __mmask16, Ahead);
 
 template <bool Tall, int V, int... R>
 constexpr std::array<Kernel, ROWS> kernelsOf(std::integer_sequence<int, R...>) {
@@ -122,26 +138,31 @@ struct Blocks {
   int begin(int i) const { return static_cast<int>(static_cast<long>(rows) * i / count); }
 };
 
-// A block of rows times one panel, of which `columns` are wanted.
+// A block of rows times one panel, of which `columns` are wanted; of b's panel or, if tall, of b as it lies.
 template <bool Tall>
-inline void block(int rows, int columns, int depth, const float* a, long step, const float* panel, float* c, long ldc,
-                  float scale = 1, const float* add = nullptr, long lda = 0) {
+inline void block(int rows, int columns, int depth, const float* a, long step, const float* b, long ldb, float* c, long ldc,
+                  float scale = 1, const float* add = nullptr, long lda = 0, const Ahead* ahead = nullptr) {
   columns = std::min(columns, COLUMNS);
   const int vectors = columns > LANES ? 2 : 1;
-  kernelFor<Tall>(rows, vectors)(depth, a, step, panel, c, ldc, scale, add, lda,
-                                 laneMask(columns - LANES * (vectors - 1)));
+  kernelFor<Tall>(rows, vectors)(depth, a, step, b, ldb, c, ldc, scale, add, lda, laneMask(columns - LANES * (vectors - 1)),
+                                 ahead == nullptr ? Ahead{b, 0} : *ahead);
 }
 
-// c [m, n] = scale · a [m, k] b (+ add), with b in panels.
+// c [m, n] = a [m, k] b (+ add), with b in panels.
 inline void multiply(int m, int n, int k, const float* a, long lda, const float* b, float* c, long ldc,
                      const float* add = nullptr, long ldAdd = 0) {
   const Blocks blocks(m);
-  for (int p = 0; p < panels(n); p++)
-    for (int i = 0; i < blocks.count; i++) {
-      const int from = blocks.begin(i), to = blocks.begin(i + 1), at = p * COLUMNS;
-      block<false>(to - from, n - at, k, a + from * lda, lda, b + static_cast<long>(p) * k * COLUMNS,
-                   c + from * ldc + at, ldc, 1, add == nullptr ? nullptr : add + from * ldAdd + at, ldAdd);
-    }
+  const long size = static_cast<long>(k) * COLUMNS;
+  for (int first = 0; first < blocks.count; first += 8)
+    for (int p = 0; p < panels(n); p++)
+      for (int i = first; i < std::min(blocks.count, first + 8); i++) {
+        const int from = blocks.begin(i), to = blocks.begin(i + 1), at = p * COLUMNS;
+        const float* panel = b + p * size;
+        // The first four blocks fetch the next panel.
+        const Ahead next{i - first < 4 ? panel + size + (i - first) * size / 4 : panel, COLUMNS};
+        block<false>(to - from, n - at, k, a + from * lda, lda, panel, COLUMNS, c + from * ldc + at, ldc, 1,
+                     add == nullptr ? nullptr : add + from * ldAdd + at, ldAdd, &next);
+      }
 }
 
 // Panels of x [rows, columns] as it lies: [columns / 32][rows][32], zeros behind the last column.
@@ -196,33 +217,25 @@ inline void packTransposed(int rows, int columns, const float* x, long ldx, floa
                   out + (static_cast<long>(r / COLUMNS) * columns + c) * COLUMNS + r % COLUMNS);
 }
 
-// c [m, n] += aᵀ b for a [k, m] and b [k, n]: sums over k tokens. m is better the larger of both.
+// c [m, n] += aᵀ b for a [k, m] and b [k, n]: sums over k tokens. b is better the wider of both.
 inline void multiplyTall(int m, int n, int k, const float* a, long lda, const float* b, long ldb, float* c, long ldc,
                          Buffer& scratch) {
-  constexpr int GROUP = 4;
-  const long right = static_cast<long>(panels(n)) * k * COLUMNS, left = static_cast<long>(k) * LANES;
-  scratch.resize(right + GROUP * left);
-  pack(k, n, b, ldb, scratch);
-  float* packed = scratch + right;
   const Blocks blocks(m);
-  for (int first = 0; first < blocks.count; first += GROUP) {
-    const int end = std::min(blocks.count, first + GROUP);
-    for (int row = 0; row < k; row++) {
-      if (row + 8 < k)
-        for (int at = blocks.begin(first); at < blocks.begin(end) + LANES; at += LANES)
-          _mm_prefetch(reinterpret_cast<const char*>(a + (row + 8) * lda + at), _MM_HINT_T0);
-      for (int i = first; i < end; i++)
-        _mm512_store_ps(packed + (i - first) * left + row * LANES,
-                        _mm512_maskz_loadu_ps(laneMask(blocks.begin(i + 1) - blocks.begin(i)),
-                                              a + row * lda + blocks.begin(i)));
-    }
-    for (int i = first; i < end; i++) {
-      const int from = blocks.begin(i), to = blocks.begin(i + 1);
-      for (int p = 0; p < panels(n); p++) {
-        float* into = c + from * ldc + p * COLUMNS;
-        block<true>(to - from, n - p * COLUMNS, k, packed + (i - first) * left, LANES,
-                    scratch + static_cast<long>(p) * k * COLUMNS, into, ldc, 1, into, ldc);
-      }
-    }
+  const long size = static_cast<long>(k) * LANES;
+  scratch.resize(blocks.count * size);
+  for (int i = 0; i < blocks.count; i++) {
+    const int from = blocks.begin(i);
+    const __mmask16 mask = laneMask(blocks.begin(i + 1) - from);
+    for (int row = 0; row < k; row++)
+      _mm512_store_ps(scratch + i * size + row * LANES, _mm512_maskz_loadu_ps(mask, a + row * lda + from));
   }
+  for (int at = 0; at < n; at += COLUMNS)
+    for (int i = 0; i < blocks.count; i++) {
+      const int from = blocks.begin(i);
+      float* into = c + from * ldc + at;
+      // The first four blocks fetch the next columns.
+      const Ahead next{b + at + (i < 4 ? COLUMNS + i * (k / 4) * ldb : 0), i < 4 ? ldb : 0};
+      block<true>(blocks.begin(i + 1) - from, n - at, k, scratch + i * size, LANES, b + at, ldb, into, ldc, 1, into, ldc,
+                  &next);
+    }
 }

@@ -27,14 +27,16 @@ inline __m512 exponential(__m512 x) {
   return _mm512_scalef_ps(p, n);
 }
 
-// A weight inside the flat array of all parameters, and its two packings: for x w and for x wᵀ.
+// A weight inside the flat array of all parameters, and its packings for what products multiply by it. Gradients are
+// fastest with the larger side last, so that only embedding and down are stored as in a checkpoint, [outputs, inputs].
 struct Matrix {
-  int rows = 0, columns = 0;
+  int inputs = 0, outputs = 0;
   size_t at = 0;
-  Buffer plain, transposed;
+  bool outputsFirst = false;
+  Buffer forward, backward;
 };
 
-// qkv and gateUp hold several of a checkpoint's weights, [outputs, inputs], one after another; down is [inputs, outputs].
+// qkv and gateUp hold several of a checkpoint's weights, side by side.
 struct Layer {
   size_t norm1 = 0, norm2 = 0;
   Matrix qkv, out, gateUp, down;
@@ -50,24 +52,25 @@ struct Model {
 
   explicit Model(const Config& c) : config(c), layers(c.layers) {
     auto vector = [&](int n) { return std::exchange(size, size + n); };
-    auto matrix = [&](Matrix& m, int rows, int columns) {
-      m.rows = rows;
-      m.columns = columns;
-      m.at = vector(rows * columns);
-      m.plain.resize(static_cast<size_t>(panels(columns)) * rows * COLUMNS);
-      m.transposed.resize(static_cast<size_t>(panels(rows)) * columns * COLUMNS);
+    auto matrix = [&](Matrix& m, int inputs, int outputs, bool outputsFirst = false) {
+      m.inputs = inputs;
+      m.outputs = outputs;
+      m.outputsFirst = outputsFirst;
+      m.at = vector(inputs * outputs);
+      m.forward.resize(static_cast<size_t>(panels(outputs)) * inputs * COLUMNS);
+      m.backward.resize(static_cast<size_t>(panels(inputs)) * outputs * COLUMNS);
     };
-    matrix(embedding, c.vocabulary, c.width);
+    matrix(embedding, c.width, c.vocabulary, true);
     for (auto& layer : layers) {
       layer.norm1 = vector(c.width);
-      matrix(layer.qkv, 3 * c.width, c.width);
+      matrix(layer.qkv, c.width, 3 * c.width);
       matrix(layer.out, c.width, c.width);
       layer.norm2 = vector(c.width);
-      matrix(layer.gateUp, 2 * c.inner, c.width);
-      matrix(layer.down, c.inner, c.width);
+      matrix(layer.gateUp, c.width, 2 * c.inner);
+      matrix(layer.down, c.inner, c.width, true);
     }
     finalNorm = vector(c.width);
-    if (!c.tied) matrix(ownHead, c.vocabulary, c.width);
+    if (!c.tied) matrix(ownHead, c.width, c.vocabulary);
     for (Buffer* buffer : {&weights, &first, &second}) buffer->resize(size);
     const int half = c.headSize() / 2;
     for (Buffer* table : {&cosines, &sines}) table->resize(static_cast<size_t>(MAX_CONTEXT) * half);
@@ -89,8 +92,9 @@ struct Model {
     return all;
   }
   void packOne(Matrix& m) {
-    pack(m.rows, m.columns, weights + m.at, m.columns, m.plain);
-    packTransposed(m.rows, m.columns, weights + m.at, m.columns, m.transposed);
+    const int rows = m.outputsFirst ? m.outputs : m.inputs, columns = m.outputsFirst ? m.inputs : m.outputs;
+    pack(rows, columns, weights + m.at, columns, m.outputsFirst ? m.backward : m.forward);
+    packTransposed(rows, columns, weights + m.at, columns, m.outputsFirst ? m.forward : m.backward);
   }
 };
 

@@ -185,6 +185,7 @@ class Session {
         trainers[thread]->learn(&share[from], static_cast<int>(to - from));
         from = to;
       }
+      trainers[thread]->join();
     });
   }
 

@@ -81,7 +81,7 @@ class Sampler {
     for (int l = 0; l < c.layers; l++) layer(l, pieces, count);
     for (int i = 0; i < count; i++) pieces[i].own->length += pieces[i].count;
     for (int t = 0; t < count; t++) rmsNorm(c.width, x + t * wide, model.weight(model.finalNorm), normed + t * wide);
-    multiply(count, c.vocabulary, c.width, normed, wide, model.head().transposed, logits, wideLogits);
+    multiply(count, c.vocabulary, c.width, normed, wide, model.head().forward, logits, wideLogits);
   }
 
   // A token of a row's distribution, and its log-probability.
@@ -125,7 +125,7 @@ class Sampler {
     for (int t = 0; t < n; t++) rmsNorm(c.width, x + t * wide, model.weight(w.norm1), normed + t * wide);
     const bool onlyEnds = l + 1 == c.layers && n > count && c.width % COLUMNS == 0;
     const int from = onlyEnds ? c.width : 0;
-    multiply(n, 3 * c.width - from, c.width, normed, wide, w.qkv.transposed + static_cast<long>(from) * c.width,
+    multiply(n, 3 * c.width - from, c.width, normed, wide, w.qkv.forward + static_cast<long>(from) * c.width,
              qkv + from, wideQkv);
     if (onlyEnds) multiplyEnds(w);
     for (int t = 0; t < n; t++) {
@@ -151,15 +151,15 @@ class Sampler {
         memmove(out + i * wide, out + ends[i] * wide, c.width * sizeof(float));
         memmove(x + i * wide, x + ends[i] * wide, c.width * sizeof(float));
       }
-    multiply(rows, c.width, c.width, out, wide, w.out.transposed, x, wide, x, wide);
+    multiply(rows, c.width, c.width, out, wide, w.out.forward, x, wide, x, wide);
     // Few rows at a time, so that what lies between the products stays in cache.
     const int tile = std::max(1, (1 << 17) / (2 * c.inner) / ROWS) * ROWS;
     for (int at = 0; at < rows; at += tile) {
       const int some = std::min(tile, rows - at);
       for (int t = 0; t < some; t++) rmsNorm(c.width, x + (at + t) * wide, model.weight(w.norm2), normed + t * wide);
-      multiply(some, 2 * c.inner, c.width, normed, wide, w.gateUp.transposed, gate, wideGate);
+      multiply(some, 2 * c.inner, c.width, normed, wide, w.gateUp.forward, gate, wideGate);
       for (int t = 0; t < some; t++) swiglu(c.inner, gate + t * wideGate, gate + t * wideGate + c.inner, inner + t * wideInner);
-      multiply(some, c.width, c.inner, inner, wideInner, w.down.plain, x + at * wide, wide, x + at * wide, wide);
+      multiply(some, c.width, c.inner, inner, wideInner, w.down.forward, x + at * wide, wide, x + at * wide, wide);
     }
   }
 
@@ -167,7 +167,7 @@ class Sampler {
   void multiplyEnds(const Layer& w) {
     const int count = static_cast<int>(ends.size());
     for (int i = 0; i < count; i++) memcpy(out + i * wide, normed + ends[i] * wide, c.width * sizeof(float));
-    multiply(count, c.width, c.width, out, wide, w.qkv.transposed, inner, wide);
+    multiply(count, c.width, c.width, out, wide, w.qkv.forward, inner, wide);
     for (int i = 0; i < count; i++) memcpy(qkv + ends[i] * wideQkv, inner + i * wide, c.width * sizeof(float));
   }
 
@@ -183,11 +183,12 @@ class Sampler {
         const int end = places[from + rows - 1].own + 1;
         for (int p = 0; p < panels(end); p++)
           block<false>(rows, COLUMNS, size, qkv + from * wideQkv + head * size, wideQkv,
-                       piece.own->keysOf(c, l, head) + static_cast<long>(p) * size * COLUMNS, scores + p * COLUMNS, ld, scale);
+                       piece.own->keysOf(c, l, head) + static_cast<long>(p) * size * COLUMNS, COLUMNS,
+                       scores + p * COLUMNS, ld, scale);
         for (int r = 0; r < rows; r++) softmax(places[from + r].own + 1, end, scores + static_cast<long>(r) * ld);
         for (int p = 0; p < panels(size); p++)
           block<false>(rows, size - p * COLUMNS, end, scores, ld,
-                       piece.own->valuesOf(c, l, head) + static_cast<long>(p) * piece.own->capacity * COLUMNS,
+                       piece.own->valuesOf(c, l, head) + static_cast<long>(p) * piece.own->capacity * COLUMNS, COLUMNS,
                        out + from * wide + head * size + p * COLUMNS, wide);
       }
   }
@@ -206,27 +207,29 @@ class Sampler {
       const float* q = qkv + first * wideQkv + head * size;
       float* to = out + first * wide + head * size;
       for (int at = 0; at < before; at += COLUMNS)
-        block<false>(rows, COLUMNS, size, q, wideQkv, shared->keysOf(c, l, head) + static_cast<long>(at) * size, scores + at,
-                     ld, scale);
+        block<false>(rows, COLUMNS, size, q, wideQkv, shared->keysOf(c, l, head) + static_cast<long>(at) * size, COLUMNS,
+                     scores + at, ld, scale);
       for (int r = 0; r < rows; r++) {
         const int end = pieces[r].own->length + 1;
         float* row = scores + static_cast<long>(r) * ld;
         for (int at = shared ? shared->length : 0; at < before; at++) row[at] = -1e30f;
         for (int at = 0; at < end; at += COLUMNS)
           block<false>(1, COLUMNS, size, q + r * wideQkv, wideQkv,
-                       pieces[r].own->keysOf(c, l, head) + static_cast<long>(at) * size, row + before + at, ld, scale);
+                       pieces[r].own->keysOf(c, l, head) + static_cast<long>(at) * size, COLUMNS, row + before + at, ld,
+                      scale);
         softmax(before + end, before + end, row);
       }
       for (int p = 0; p < panels(size); p++) {
         const int columns = size - p * COLUMNS;
         if (shared)
           block<false>(rows, columns, shared->length, scores, ld,
-                       shared->valuesOf(c, l, head) + static_cast<long>(p) * shared->capacity * COLUMNS, to + p * COLUMNS, wide);
+                       shared->valuesOf(c, l, head) + static_cast<long>(p) * shared->capacity * COLUMNS, COLUMNS,
+                       to + p * COLUMNS, wide);
         for (int r = 0; r < rows; r++) {
           float* into = to + r * wide + p * COLUMNS;
           block<false>(1, columns, pieces[r].own->length + 1, scores + static_cast<long>(r) * ld + before, ld,
-                       pieces[r].own->valuesOf(c, l, head) + static_cast<long>(p) * pieces[r].own->capacity * COLUMNS, into,
-                       wide, 1, shared ? into : nullptr, wide);
+                       pieces[r].own->valuesOf(c, l, head) + static_cast<long>(p) * pieces[r].own->capacity * COLUMNS, COLUMNS,
+                       into, wide, 1, shared ? into : nullptr, wide);
         }
       }
     }

@@ -18,9 +18,10 @@ struct Saved {
 // What a thread needs for micro-batches of `most` tokens.
 class Trainer {
  public:
+  // Of all parameters and, if the embedding is the head too, of the head apart, with its inputs first.
   Buffer gradients;
 
-  Trainer(const Model& model, int most) : gradients(model.size), model(model), c(model.config), most(most), saved(c.layers) {
+  Trainer(const Model& model, int most) : gradients(model.size + model.embedding.outputs * model.embedding.inputs), model(model), c(model.config), most(most), saved(c.layers) {
     wide = padded(c.width), wideQkv = padded(3 * c.width), wideGate = padded(2 * c.inner), wideInner = padded(c.inner);
     wideLogits = padded(c.vocabulary);
     for (auto& s : saved) {
@@ -35,6 +36,17 @@ class Trainer {
     inverses.resize(most);
     logits.resize(most * wideLogits);
     tile = std::clamp(TILE_NUMBERS / std::max(2 * c.inner, 3 * c.width) / ROWS, 1, 16) * ROWS;
+  }
+
+  float* headGradient() const { return gradients + (c.tied ? model.size : model.ownHead.at); }
+
+  // Adds the head's gradient to the embedding's, if they are one.
+  void join() {
+    if (!c.tied) return;
+    float *to = gradients + model.embedding.at, *from = headGradient();
+    for (int token = 0; token < c.vocabulary; token++)
+      for (int i = 0; i < c.width; i++)
+        to[token * c.width + i] += std::exchange(from[static_cast<long>(i) * c.vocabulary + token], 0.f);
   }
 
   // Adds the gradients of these sequences, which have at most `most` tokens, and fills in their log-probabilities.
@@ -101,7 +113,7 @@ class Trainer {
         for (int t = from; t < from + n; t++)
           s.inverse1[t] = rmsNorm(c.width, row(s.x, t, wide), model.weight(w.norm1), row(normed, t - from, wide));
         float* qkv = row(s.qkv, from, wideQkv);
-        multiply(n, 3 * c.width, c.width, normed, wide, w.qkv.transposed, qkv, wideQkv);
+        multiply(n, 3 * c.width, c.width, normed, wide, w.qkv.forward, qkv, wideQkv);
         for (int t = 0; t < n; t++) rotate(model, tokens[from + t].position, 2 * c.heads, qkv + t * wideQkv, 1);
       });
       for (const Span& span : starts)
@@ -109,12 +121,12 @@ class Trainer {
       float* next = stateAfter(l);
       tiles([&](int from, int n) {
         float *x = row(s.x, from, wide), *middle = row(s.middle, from, wide), *gate = row(s.gateUp, from, wideGate);
-        multiply(n, c.width, c.width, row(s.out, from, wide), wide, w.out.transposed, middle, wide, x, wide);
+        multiply(n, c.width, c.width, row(s.out, from, wide), wide, w.out.forward, middle, wide, x, wide);
         for (int t = 0; t < n; t++)
           s.inverse2[from + t] = rmsNorm(c.width, middle + t * wide, model.weight(w.norm2), row(normed, t, wide));
-        multiply(n, 2 * c.inner, c.width, normed, wide, w.gateUp.transposed, gate, wideGate);
+        multiply(n, 2 * c.inner, c.width, normed, wide, w.gateUp.forward, gate, wideGate);
         for (int t = 0; t < n; t++) swiglu(c.inner, gate + t * wideGate, gate + t * wideGate + c.inner, row(inner, t, wideInner));
-        multiply(n, c.width, c.inner, inner, wideInner, w.down.plain, next + from * wide, wide, middle, wide);
+        multiply(n, c.width, c.inner, inner, wideInner, w.down.forward, next + from * wide, wide, middle, wide);
       });
     }
   }
@@ -127,7 +139,7 @@ class Trainer {
       inverses[t] = rmsNorm(c.width, row(last, t, wide), model.weight(model.finalNorm), row(normed, t, wide));
     tiles([&](int from, int count) {
       float* rows = row(logits, from, wideLogits);
-      multiply(count, vocabulary, c.width, row(normed, from, wide), wide, head.transposed, rows, wideLogits);
+      multiply(count, vocabulary, c.width, row(normed, from, wide), wide, head.forward, rows, wideLogits);
       for (int t = from; t < from + count; t++, rows += wideLogits) {
         Token& token = tokens[t];
         const float chosen = rows[token.target];
@@ -139,10 +151,10 @@ class Trainer {
         });
         rows[token.target] -= token.factor;
       }
-      multiply(count, c.width, vocabulary, row(logits, from, wideLogits), wideLogits, head.plain, row(attended, from, wide),
+      multiply(count, c.width, vocabulary, row(logits, from, wideLogits), wideLogits, head.backward, row(attended, from, wide),
                wide);
     });
-    multiplyTall(vocabulary, c.width, n, logits, wideLogits, normed, wide, gradients + head.at, c.width, packing);
+    multiplyTall(c.width, vocabulary, n, normed, wide, logits, wideLogits, headGradient(), vocabulary, packing);
     memset(dx, 0, n * wide * sizeof(float));
     for (int t = 0; t < n; t++)
       rmsNormBackward(c.width, row(last, t, wide), model.weight(model.finalNorm), inverses[t], row(attended, t, wide),
@@ -154,35 +166,34 @@ class Trainer {
     for (size_t l = saved.size(); l-- > 0;) {
       Saved& s = saved[l];
       const Layer& w = model.layers[l];
-      float *toGateUp = gradients + w.gateUp.at, *toQkv = gradients + w.qkv.at;
       tiles([&](int from, int count) {
         float *to = row(dx, from, wide), *gate = row(s.gateUp, from, wideGate), *h = row(inner, from, wideInner);
-        multiply(count, c.inner, c.width, to, wide, w.down.transposed, h, wideInner);
+        multiply(count, c.inner, c.width, to, wide, w.down.backward, h, wideInner);
         for (int t = 0; t < count; t++)
           swigluBackward(c.inner, gate + t * wideGate, gate + t * wideGate + c.inner, h + t * wideInner);
       });
-      multiplyTall(c.inner, c.width, n, inner, wideInner, dx, wide, gradients + w.down.at, c.width, packing);
+      multiplyTall(c.width, c.inner, n, dx, wide, inner, wideInner, gradients + w.down.at, c.inner, packing);
       tiles([&](int from, int count) {
-        multiply(count, c.width, 2 * c.inner, row(s.gateUp, from, wideGate), wideGate, w.gateUp.plain, scratch, wide);
+        multiply(count, c.width, 2 * c.inner, row(s.gateUp, from, wideGate), wideGate, w.gateUp.backward, scratch, wide);
         for (int t = from; t < from + count; t++)
           rmsNormBackward(c.width, row(s.middle, t, wide), model.weight(w.norm2), s.inverse2[t], row(scratch, t - from, wide),
                           row(dx, t, wide), gradients + w.norm2, row(normed, t, wide));
-        multiply(count, c.width, c.width, row(dx, from, wide), wide, w.out.plain, row(attended, from, wide), wide);
+        multiply(count, c.width, c.width, row(dx, from, wide), wide, w.out.backward, row(attended, from, wide), wide);
       });
-      multiplyTall(2 * c.inner, c.width, n, s.gateUp, wideGate, normed, wide, toGateUp, c.width, packing);
-      multiplyTall(c.width, c.width, n, dx, wide, s.out, wide, gradients + w.out.at, c.width, packing);
+      multiplyTall(c.width, 2 * c.inner, n, normed, wide, s.gateUp, wideGate, gradients + w.gateUp.at, 2 * c.inner, packing);
+      multiplyTall(c.width, c.width, n, s.out, wide, dx, wide, gradients + w.out.at, c.width, packing);
       for (const Span& span : starts)
         for (int head = 0; head < c.heads; head++)
           attendBackward(headOf(s, span, head), row(attended, span.from, wide) + head * c.headSize(), wide, attention);
       tiles([&](int from, int count) {
         float* qkv = row(s.qkv, from, wideQkv);
         for (int t = 0; t < count; t++) rotate(model, tokens[from + t].position, 2 * c.heads, qkv + t * wideQkv, -1);
-        multiply(count, c.width, 3 * c.width, qkv, wideQkv, w.qkv.plain, scratch, wide);
+        multiply(count, c.width, 3 * c.width, qkv, wideQkv, w.qkv.backward, scratch, wide);
         for (int t = from; t < from + count; t++)
           rmsNormBackward(c.width, row(s.x, t, wide), model.weight(w.norm1), s.inverse1[t], row(scratch, t - from, wide),
                           row(dx, t, wide), gradients + w.norm1, row(normed, t, wide));
       });
-      multiplyTall(3 * c.width, c.width, n, s.qkv, wideQkv, normed, wide, toQkv, c.width, packing);
+      multiplyTall(c.width, 3 * c.width, n, normed, wide, s.qkv, wideQkv, gradients + w.qkv.at, 3 * c.width, packing);
     }
     for (int t = 0; t < n; t++) {
       float* to = gradients + model.embedding.at + static_cast<long>(tokens[t].id) * c.width;
