@@ -31,11 +31,11 @@ try {
   await page.getByLabel("Weight of its world model").selectOption("0.5");
   await page.getByText(/^λ 0\.5 from update \d+ \(before: adaptive\)$/).waitFor();
   told(`update ${await updatesAfter(page, await updatesAfter(page, 0))}, with another λ`);
-  await page.getByRole("button", { name: "Pause training" }).click();
-  const [archive] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Download it" }).click(),
-  ]);
+  const save = page.getByRole("button", { name: "Download it" });
+  // It may have ended by itself.
+  const pause = page.getByRole("button", { name: "Pause training" });
+  await Promise.race([pause.click().catch(() => undefined), save.waitFor()]);
+  const [archive] = await Promise.all([page.waitForEvent("download"), save.click()]);
   const file = join(work, archive.suggestedFilename());
   await archive.saveAs(file);
   told(`the run is here, ${readFileSync(file).length} bytes`);
