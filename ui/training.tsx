@@ -1,6 +1,6 @@
 /** The training in the page of `pawl try`: a button, λ, and how success goes. */
 
-import type { MetricsTable, RunDetail, RunList, RunRow, Trial } from "@pawl/ui/server/api.js";
+import type { RunDetail, RunList, RunRow, Trial } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { SuccessChart } from "./curves.js";
@@ -36,10 +36,10 @@ export function Training(props: {
   const { trial, live } = props;
   const [asked, setAsked] = useState(false);
   const [problem, setProblem] = useState<string>();
-  const { row } = live;
-  // Until its first line, what was measured of the agent that it starts from.
-  const start = useLoaded("start", () => ask<MetricsTable>("metrics", { run: trial.start }));
-  const table = live.table?.update.length ? live.table : start.value;
+  const { row, table } = live;
+  const start = useLoaded("start", () => ask<RunDetail>("run", { run: trial.start }));
+  // Until it is measured again, what was measured of the agent that it starts from.
+  const measured = row?.success == null ? start.value?.row : row;
   const groups = useMemo(
     () => (table === undefined ? [] : [{ label: trial.trained, tables: [table] }]),
     [table],
@@ -111,10 +111,10 @@ export function Training(props: {
         </Problem>
       )}
       {failure !== undefined && <Problem>{visible(failure)}</Problem>}
-      <SuccessChart groups={groups} />
-      {row !== undefined && row.update !== null && (
+      {measured !== undefined && <p class="summary">Success: {courseOf(measured, table)}</p>}
+      {table !== undefined && table.update.length > 0 && (
         <>
-          {live.isReady && <p class="summary">{courseOf(row, table)}</p>}
+          <SuccessChart groups={groups} />
           <p class="hint">
             <a href={link(["run", trial.trained])}>All curves of this run</a>
             {download !== undefined && !isAtWork && (
