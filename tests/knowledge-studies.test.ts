@@ -10,7 +10,7 @@ import { promptStyle, promptText } from "@pawl/core/text/prompt.js";
 import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
 import { imitationSequences } from "@pawl/core/train/sft.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { changedWorld } from "../bench/changed.js";
+import * as changed from "../bench/changed.js";
 import * as knowledge from "../bench/knowledge.js";
 import { shuffledObservations } from "../bench/little-data.js";
 import {
@@ -37,17 +37,18 @@ async function shown(statement: Statement, style: ReturnType<typeof promptStyle>
   return groups.flatMap(({ episodes }) => episodes);
 }
 
-it("docs/results/knowledge.md has the tables of its recorded runs", () => {
-  expect(readFileSync(knowledge.PAGE, "utf8")).toContain(
-    knowledge.writtenPart(knowledge.readStudy()),
-  );
+it("the pages have the tables of their recorded runs", () => {
+  const table = knowledge.writtenPart(knowledge.readStudy());
+  expect(readFileSync(knowledge.PAGE, "utf8")).toContain(table);
+  const worlds = changed.writtenPart(changed.readResults());
+  expect(readFileSync(changed.PAGE, "utf8")).toContain(worlds);
 });
 
 it("a loose switch works the second time in a row, in copies too", () => {
   const task = environment.tasks("train").find(({ type }) => type === "look")!;
   const plain = environment.create();
   if (isRemote(plain)) throw new Error("a world in this process");
-  const env = changedWorld(plain);
+  const env = changed.changedWorld(plain);
   env.reset(task);
   const lamp = env.admissibleActions!()
     .find((action) => /^go to \w*lamp /.test(action))!
