@@ -149,9 +149,10 @@ function follow(page, folder, text, rule) {
     if (script.replace(from, to) === script) fail(`${page}: "${first}" has no ${from}`);
     script = script.replaceAll(from instanceof RegExp ? new RegExp(from, "gm") : from, to);
   }
-  // Names that stand for the reader's own.
-  const runs = `runs/${spawnSync("ls", ["-t", "runs"], { cwd: folder, encoding: "utf8" }).stdout.split("\n")[0]}`;
-  script = script.replaceAll(/runs\/(?:NAME|…)/g, runs).replaceAll(/\bMODEL\b/g, model ?? "");
+  // Names that stand for the reader's own: the newest run, and a model.
+  script = script
+    .replaceAll(/runs\/(?:NAME|…)/g, "runs/$(ls -t runs | head -1)")
+    .replaceAll(/\bMODEL\b/g, model ?? "");
   const began = Date.now();
   const { status, stdout, stderr } = spawnSync("bash", ["-e", "-o", "pipefail", "-c", script], {
     cwd: folder,
