@@ -3,7 +3,7 @@
 # the tarballs and the registry. Then measures, compiles a program that imports the library, and follows the tutorials.
 #
 #   packaging/check.sh [FOLDER [small]]     a folder for the tarballs and the projects (default: a temporary one); `small`
-#                                           packs for this platform only, and follows the first tutorial
+#                                           packs for this platform only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=${1:-$(mktemp -d)}
@@ -61,7 +61,7 @@ TS
 npx tsc --strict --types node --target ES2023 --lib ES2023,DOM --module NodeNext --moduleResolution NodeNext program.ts
 test "$(node program.js)" = "true true"
 test -f node_modules/pawl/docs/reference/commands.md
-node "$root/packaging/tutorials.js" . ${2:+first-agent}
+node "$root/packaging/tutorials.js" .
 echo "the package works"
 
 # The core alone: no native library, and a rollout with its own world.

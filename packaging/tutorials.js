@@ -55,7 +55,7 @@ const PAGES = {
     {
       begins: "npx pawl train --agent ./agent.ts --model.start",
       without: needsModel,
-      less: [["--updates 20", `--updates 1 --groups 1 --group-size 2 --max-tokens 16`]],
+      less: [["--updates 20", "--updates 1 --groups 1 --group-size 2 --max-tokens 16"]],
     },
     {
       begins: "npx pawl report",
@@ -68,6 +68,14 @@ const PAGES = {
       part: "serving does not end by itself",
     },
     { begins: "npx pawl train --agent ./agent.ts --updates 2" },
+    {
+      begins: "npx pawl distill",
+      without: "needs a stronger model's server; packages/pawl/src/cli/distill.slow.test.ts",
+    },
+    {
+      begins: "npx pawl train --agent ./agent.ts --model.start MODEL --distillation.teacher",
+      without: "needs a larger model; tests/torch-teacher.slow.test.ts",
+    },
   ],
   "own-environment": [
     { begins: "npm install pawl" },
@@ -151,7 +159,7 @@ function follow(page, folder, text, rule) {
   }
   // Names that stand for the reader's own: the newest run, and a model.
   script = script
-    .replaceAll(/runs\/(?:NAME|…)/g, "runs/$(ls -t runs | head -1)")
+    .replaceAll("runs/NAME", "runs/$(ls -t runs | head -1)")
     .replaceAll(/\bMODEL\b/g, model ?? "");
   const began = Date.now();
   const { status, stdout, stderr } = spawnSync("bash", ["-e", "-o", "pipefail", "-c", script], {
