@@ -100,7 +100,11 @@ const PAGES = {
       without: "98 MB from PyPI; tests/real-models.nightly.test.ts",
     },
     { begins: "npx pawl model info", without: needsModel },
-    { begins: "npx pawl model chat", without: needsModel },
+    {
+      begins: "npx pawl model chat",
+      without: needsModel,
+      less: [["MODEL", "MODEL --max-tokens 8"]],
+    },
     {
       begins: "npx pawl eval",
       without: needsModel,
@@ -108,7 +112,14 @@ const PAGES = {
     },
     { begins: "npx pawl train", without: needsModel, less: [["--out", `${smol} --out`]] },
     { begins: "npx pawl serve engine", without: "needs a GPU" },
-    { begins: "npx pawl report", without: needsModel, less: [["--tasks 16", "--tasks 1"]] },
+    {
+      begins: "npx pawl report",
+      without: needsModel,
+      less: [
+        ["--tasks 16", "--tasks 1"],
+        ["chat runs/real", "chat runs/real --max-tokens 8"],
+      ],
+    },
   ],
 };
 
