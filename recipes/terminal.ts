@@ -8,7 +8,7 @@
  *   mistake looks like is first seen in RL, where episodes then end in noise.
  * - Every command shows something, if only that it wrote nothing.
  *
- * RL has not added to what is imitated (docs/terminal.md).
+ * RL adds little to what is imitated (docs/terminal.md).
  */
 import { common } from "./laptop.js";
 
