@@ -12,7 +12,6 @@
  *                                               makes one of them
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { defineEnv } from "@pawl/core/envs/define-env.js";
@@ -29,7 +28,7 @@ import { z } from "zod";
 import { quick } from "../recipes/quick.js";
 import { curveOf, type Point } from "./samples.js";
 import { number, withInterval } from "./shared/figures.js";
-import { bench, type Job, makeAll, pawl } from "./shared/jobs.js";
+import { bench, type Job, madeHere, makeAll, pawl } from "./shared/jobs.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/changed-worlds.md";
@@ -243,9 +242,7 @@ export async function main(args: readonly string[] = []): Promise<object> {
       });
       curves[arm] = { ...curves[arm], [seed]: curveOf(lines) };
     }
-    const machine = `${cpus().length} × ${cpus()[0]?.model}`;
-    const date = new Date().toISOString().slice(0, 10);
-    writeFileSync(DATA, `${JSON.stringify({ machine, date, curves }, undefined, 1)}\n`);
+    writeFileSync(DATA, `${JSON.stringify({ ...madeHere(), curves }, undefined, 1)}\n`);
   }
   const written = writtenPart(readResults());
   if (values.write) writePart(PAGE, MARKS, written);

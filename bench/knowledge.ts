@@ -15,11 +15,10 @@
  * counts as far as it came. `--run --rehearse` is the same in a minute, to see that the commands work.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { changesOfArm, variants } from "@pawl/studies/arms.js";
-import { flagsOf, type Job, makeAll, pawl } from "./shared/jobs.js";
+import { flagsOf, type Job, madeHere, makeAll, pawl } from "./shared/jobs.js";
 import { resultsPart, type Study, type WayResult } from "./shared/knowledge-tables.js";
 import { writePart } from "./shared/page-part.js";
 
@@ -164,9 +163,7 @@ export async function main(args: readonly string[] = []): Promise<object> {
   if (values.run) {
     const { out } = values;
     mkdirSync(out, { recursive: true });
-    const machine = `${cpus().length} × ${cpus()[0]?.model}`;
-    const date = new Date().toISOString().slice(0, 10);
-    writeFileSync(join(out, "machine.json"), `${JSON.stringify({ machine, date })}\n`);
+    writeFileSync(join(out, "machine.json"), `${JSON.stringify(madeHere())}\n`);
     const dose = values.rehearse ? REHEARSAL : PLAN;
     const arms = values.arms.split(",") as Arm[];
     const jobs = values.seeds

@@ -15,7 +15,6 @@
  * On 16 cores: --run --jobs 16. `--run --rehearse` is the same in minutes, to see that the commands work.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openEnvironment } from "@pawl/core/envs/open.js";
@@ -27,7 +26,7 @@ import { type PromptStyle, promptStyle } from "@pawl/core/text/prompt.js";
 import { table } from "@pawl/studies/markdown.js";
 import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { number, withInterval } from "./shared/figures.js";
-import { type Job, makeAll, pawl } from "./shared/jobs.js";
+import { type Job, madeHere, makeAll, pawl } from "./shared/jobs.js";
 import { QUICK_WORLD } from "./shared/own-play.js";
 import { writePart } from "./shared/page-part.js";
 
@@ -309,9 +308,7 @@ export async function main(args: readonly string[] = []): Promise<object> {
       );
     const failed = await makeAll(jobs, Number(values.jobs));
     if (failed.length > 0) process.exitCode = 1;
-    const machine = `${cpus().length} × ${cpus()[0]?.model}`;
-    const date = new Date().toISOString().slice(0, 10);
-    const results = { machine, date, results: resultsIn(out) };
+    const results = { ...madeHere(), results: resultsIn(out) };
     if (rehearse) process.stdout.write(`${writtenPart(results)}\n`);
     else writeFileSync(DATA, `${JSON.stringify(results, undefined, 1)}\n`);
     return { jobs: jobs.length, failed };

@@ -8,7 +8,6 @@
  *                                             makes the runs that are missing, one after another, and writes both
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
@@ -16,6 +15,7 @@ import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
 import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { number, withInterval } from "./shared/figures.js";
+import { madeHere } from "./shared/jobs.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/samples.md";
@@ -190,7 +190,6 @@ export async function main(args: readonly string[] = []): Promise<object> {
   >;
   for (const seed of values.seeds.split(","))
     for (const arm of arms) curves[arm][seed] = await curveFrom(arm, seed, values.out);
-  const machine = `${cpus().length} × ${cpus()[0]?.model}`;
-  write({ machine, date: new Date().toISOString().slice(0, 10), curves });
+  write({ ...madeHere(), curves });
   return { seeds: values.seeds, arms };
 }

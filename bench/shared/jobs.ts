@@ -1,5 +1,6 @@
 /** The jobs of a study: each makes a file or folder that others may need, several at once. */
 import { existsSync, renameSync } from "node:fs";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { runChild } from "@pawl/studies/child.js";
 
@@ -22,6 +23,12 @@ export const pawl = (...args: readonly string[]): Promise<string> =>
 /** A part of a study that no command can do: `npm run bench -- ARGS`, in a process of its own. */
 export const bench = (...args: readonly string[]): Promise<string> =>
   run(join("bench", "run.js"), args);
+
+/** The machine and the day, as results name them. */
+export const madeHere = (): { readonly machine: string; readonly date: string } => ({
+  machine: `${cpus().length} × ${cpus()[0]?.model}`,
+  date: new Date().toISOString().slice(0, 10),
+});
 
 /** Settings as flags. */
 export function flagsOf(tree: object, path = "-"): readonly string[] {

@@ -130,8 +130,8 @@ export function modelForesight(
       temperature: 0,
       stop: ends.map((id) => [id]),
       seed: 0,
-      // A branch is not kept, so that the model's own prompts are; of another model, some answers go on.
-      continued: known === undefined ? ("apart" as const) : ("branch" as const),
+      // A branch is not kept, so that the model's own prompts are; of another model, openings may go on.
+      continued: known !== undefined ? ("branch" as const) : length < LONGEST && ("apart" as const),
     }));
     const samples = await askEngine(() => engine.sample(requests));
     answers.forEach((answer, i) => {
