@@ -3,20 +3,26 @@
  * choice, pairs, evaluation. It steers by the plan's rules alone (bench/shared/regime-plan.ts).
  *
  *   npm run bench -- regime-runs --model FOLDER --teacher RUN --out FOLDER --until UNIX-SECONDS
+ *     [--chosen 50-slow --runs plain-2,paw-2,… --servers 4]
+ *
+ * With --chosen, the runs of an arm and a seed that are named, from that start, each with as many updates as
+ * the pairs before them, and then evaluated; the next begins where one has ended. `start-50` evaluates the start.
  *
  * `npm run bench -- regime --read OUT` reads what came of it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import {
+  ARMS,
   type Arm,
   CANDIDATE_SEED,
   CANDIDATE_UPDATES,
   CANDIDATES,
+  COMPARED_AFTER,
   choose,
   EVALUATION,
   PAIR_UPDATES,
@@ -33,6 +39,8 @@ const { values } = parseArgs({
     teacher: { type: "string" },
     out: { type: "string" },
     until: { type: "string" },
+    chosen: { type: "string" },
+    runs: { type: "string", default: "" },
     /** Seconds for the candidates, and at the end for evaluation and for taking the results away. */
     candidates: { type: "string", default: "330" },
     evaluation: { type: "string", default: "310" },
@@ -203,6 +211,39 @@ async function candidates(urls: readonly string[], starts: Readonly<Record<numbe
   return { chosen, seconds, runs: done.length, tried };
 }
 
+/** The runs of --runs, on each server the next when one has ended. */
+async function namedRuns(urls: readonly string[], chosen: string, start: string): Promise<void> {
+  const waiting = values.runs.split(",");
+  const state = { chosen, updates: COMPARED_AFTER, rounds: EVALUATION.rounds };
+  writeFileSync(join(out, "pairs.json"), JSON.stringify(state, undefined, 1));
+  async function trainAndEvaluate(name: string, url: string): Promise<void> {
+    if (name === basename(start)) {
+      await evaluate(name, start, 1, url);
+      return;
+    }
+    const [arm, seed] = name.split("-") as [Arm, string];
+    if (!(arm in ARMS)) throw new Error(`${name} is no arm with a seed`);
+    const length = { seed: Number(seed), updates: COMPARED_AFTER };
+    const run = train(name, rlSettings(start, CANDIDATES[chosen]!, arm, length), url);
+    await untilEnd([run], until - 1000 * Number(values.spare));
+    const reached = latestCheckpoint(runFolder(name))?.state.updates ?? 0;
+    say(`${name} has ${reached} updates`);
+    if (reached < COMPARED_AFTER) return;
+    for (let round = 1; round <= EVALUATION.rounds; round++)
+      if (!(await evaluate(name, runFolder(name), round, url))) return;
+    say(`${name} is evaluated`);
+  }
+  await Promise.all(
+    urls.map(async (url) => {
+      while (left() > Number(values.spare)) {
+        const name = waiting.shift();
+        if (name === undefined) return;
+        await trainAndEvaluate(name, url);
+      }
+    }),
+  );
+}
+
 export async function main(): Promise<object> {
   for (const name of ["logs", "configs", "runs", "evaluations", "checkpoints"])
     mkdirSync(join(out, name), { recursive: true });
@@ -211,13 +252,21 @@ export async function main(): Promise<object> {
   );
   const urls = servers.map(({ url }) => url);
   say(`${urls.length} servers`);
-  const sizes = [...new Set(Object.values(CANDIDATES).map((one) => one.demonstrations))];
+  const sizes =
+    values.chosen === undefined
+      ? [...new Set(Object.values(CANDIDATES).map((one) => one.demonstrations))]
+      : [CANDIDATES[values.chosen]!.demonstrations];
   const made = sizes.map((many, i) =>
     train(`start-${many}`, startSettings(many, resolve(needed("teacher"))), urls[i % urls.length]!),
   );
   await untilEnd(made, until);
   const starts = Object.fromEntries(sizes.map((many) => [many, runFolder(`start-${many}`)]));
   say("starts made");
+  if (values.chosen !== undefined) {
+    await namedRuns(urls, values.chosen, starts[sizes[0]!]!);
+    await end(servers);
+    return { chosen: values.chosen };
+  }
   const { chosen, seconds, runs, tried } = await candidates(urls, starts);
   await Promise.all(tried);
   const rest = left() - Number(values.evaluation);
@@ -267,9 +316,13 @@ export async function main(): Promise<object> {
       say(`round ${round} took ${took.toFixed(0)} s`);
     }
   }
+  await end(servers);
+  return state;
+}
+
+async function end(servers: readonly Started[]): Promise<void> {
   for (const { child } of servers) child.kill("SIGTERM");
   await Promise.all(servers.map(({ ended }) => ended));
   rmSync(join(out, "checkpoints"), { recursive: true, force: true });
   say("done");
-  return state;
 }

@@ -3,14 +3,23 @@
  *
  *   npm run bench -- regime                     prints them
  *   npm run bench -- regime --write             writes them into the page
- *   npm run bench -- regime --read FOLDER       reads what regime-runs wrote into bench/regime.json
+ *   npm run bench -- regime --read FOLDER       reads what regime-runs wrote into bench/regime.json; runs that were
+ *                                               named there (--chosen) join those that are there already
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { table } from "@pawl/studies/markdown.js";
 import { type Estimate, estimate } from "@pawl/studies/statistics.js";
 import { writePart } from "./shared/page-part.js";
-import { CANDIDATES } from "./shared/regime-plan.js";
-import { GROUPS, type Lease, readLease, SPLITS, type UpdateFacts } from "./shared/regime-record.js";
+import { ARMS, type Arm, CANDIDATES } from "./shared/regime-plan.js";
+import {
+  GROUPS,
+  type Lease,
+  readLease,
+  readMore,
+  SPLITS,
+  type UpdateFacts,
+} from "./shared/regime-record.js";
 
 export const PAGE = "docs/results/regime.md";
 const DATA = "bench/regime.json";
@@ -135,27 +144,30 @@ const invalidOf = ({ runs }: Lease, name: string, split: string): number =>
 const bothOf = (lease: Lease, name: string): number =>
   SPLITS.reduce((sum, split) => sum + successOf(lease, name, split), 0) / SPLITS.length;
 
-/** The seeds that have both arms evaluated. */
-const seedsOf = ({ runs }: Lease): readonly string[] =>
-  Object.keys(runs).flatMap((name) => {
-    const seed = /^plain-(\d+)$/.exec(name)?.[1];
-    const isWhole = (arm: string): boolean =>
-      Object.keys(runs[`${arm}-${seed}`]?.evaluations ?? {}).length > 0;
-    return seed !== undefined && isWhole("plain") && isWhole("paw") ? [seed] : [];
-  });
+/** The seeds at which all of these arms are evaluated. */
+function seedsOf({ runs }: Lease, arms: readonly Arm[]): readonly string[] {
+  const isWhole = (name: string): boolean => Object.keys(runs[name]?.evaluations ?? {}).length > 0;
+  const seeds = new Set(Object.keys(runs).map((name) => name.split("-")[1]!));
+  return [...seeds].sort().filter((seed) => arms.every((arm) => isWhole(`${arm}-${seed}`)));
+}
 
-/** Success of each pair after the same number of updates, and their differences. */
+const ALL = Object.keys(ARMS) as readonly Arm[];
+/** What is compared, the first arm less the second. */
+const COMPARED = [
+  ["paw", "plain"],
+  ["shuffled", "plain"],
+  ["paw", "shuffled"],
+] as const satisfies readonly (readonly [Arm, Arm])[];
+
+/** Success of each run after the same number of updates, and differences paired by seed. */
 export function pairsTable(lease: Lease): readonly string[] {
-  const seeds = seedsOf(lease);
-  const difference = (of: (name: string) => number): Estimate =>
-    estimate(seeds.map((seed) => of(`paw-${seed}`) - of(`plain-${seed}`)));
   const on = (split: string) => (name: string) => successOf(lease, name, split);
   const both = (name: string): number => bothOf(lease, name);
   return table(
     ["seed", "arm", ...SPLITS, "mean of both", "refused or malformed"],
     [
-      ...seeds.flatMap((seed) =>
-        ["plain", "paw"].map((arm) => {
+      ...seedsOf(lease, []).flatMap((seed) =>
+        ALL.filter((arm) => seedsOf(lease, [arm]).includes(seed)).map((arm) => {
           const name = `${arm}-${seed}`;
           return [
             ...[seed, arm, ...SPLITS.map((one) => percent(on(one)(name))), percent(both(name))],
@@ -163,13 +175,21 @@ export function pairsTable(lease: Lease): readonly string[] {
           ];
         }),
       ),
-      [
-        "all",
-        "paw − plain, points",
-        ...SPLITS.map((split) => withInterval(difference(on(split)))),
-        withInterval(difference(both)),
-        "",
-      ],
+      ...COMPARED.flatMap(([one, other]) => {
+        const seeds = seedsOf(lease, [one, other]);
+        const difference = (of: (name: string) => number): string =>
+          withInterval(
+            estimate(seeds.map((seed) => of(`${one}-${seed}`) - of(`${other}-${seed}`))),
+          );
+        const row = [
+          seeds.join(", "),
+          `${one} − ${other}, points`,
+          ...SPLITS.map((split) => difference(on(split))),
+          difference(both),
+          "",
+        ];
+        return seeds.length === 0 ? [] : [row];
+      }),
     ],
   );
 }
@@ -177,29 +197,35 @@ export function pairsTable(lease: Lease): readonly string[] {
 /** Updates of a row. */
 const BLOCK = 4;
 
-/** The arms side by side in training: means of a few updates over the seeds. */
-export function trainingTable({ runs, evaluatedAt }: Lease): readonly string[] {
-  const arms = ["plain", "paw"].map((arm) =>
-    Object.entries(runs).flatMap(([name, { updates }]) => (name.startsWith(arm) ? [updates] : [])),
-  );
+/** Arms side by side in training: means of a few updates over the seeds that have them all. */
+export function trainingTable(lease: Lease, arms: readonly Arm[]): readonly string[] {
+  const seeds = seedsOf(lease, arms);
   const mean = (from: number, of: (one: UpdateFacts) => number, digits: number): string =>
     arms
-      .map((all) => all.flatMap((updates) => updates.slice(from, from + BLOCK).map(of)))
-      .map((values) => estimate(values).mean)
+      .map((arm) =>
+        seeds.flatMap((seed) => lease.runs[`${arm}-${seed}`]!.updates.slice(from, from + BLOCK)),
+      )
+      .map((updates) => estimate(updates.map(of)).mean)
       .map((value) => (Number.isNaN(value) ? "–" : value.toFixed(digits)))
       .join(", ");
   const columns = [`mixed groups of ${GROUPS}`, "refused, %", "KL to the start"];
+  if (seeds.length === 0) return [];
   return table(
-    ["updates", "success, %", ...columns, "p of observations", "s"],
-    Array.from({ length: Math.floor(evaluatedAt / BLOCK) }, (_, row) => row * BLOCK).map((from) => [
-      `${from + 1} to ${from + BLOCK}`,
-      mean(from, ({ success }) => 100 * success, 1),
-      mean(from, ({ mixed }) => mixed, 1),
-      mean(from, ({ refused }) => 100 * refused, 1),
-      mean(from, ({ kl }) => kl, 3),
-      mean(from, ({ observed }) => observed ?? Number.NaN, 2),
-      mean(from, ({ seconds }) => seconds, 0),
-    ]),
+    [
+      `updates of ${arms.join(", ")}; seeds ${seeds.join(", ")}`,
+      ...["success, %", ...columns, "p of observations", "s"],
+    ],
+    Array.from({ length: Math.floor(lease.evaluatedAt / BLOCK) }, (_, row) => row * BLOCK).map(
+      (from) => [
+        `${from + 1} to ${from + BLOCK}`,
+        mean(from, ({ success }) => 100 * success, 1),
+        mean(from, ({ mixed }) => mixed, 1),
+        mean(from, ({ refused }) => 100 * refused, 1),
+        mean(from, ({ kl }) => kl, 3),
+        mean(from, ({ observed }) => observed ?? Number.NaN, 2),
+        mean(from, ({ seconds }) => seconds, 0),
+      ],
+    ),
   );
 }
 
@@ -224,7 +250,13 @@ export function writtenPart(study: Study): string {
   const later =
     pairs === undefined
       ? []
-      : [pairsTable, trainingTable, laterStartsTable, candidatesTable].map((of) => of(pairs));
+      : [
+          pairsTable(pairs),
+          trainingTable(pairs, ["plain", "paw"]),
+          trainingTable(pairs, ALL),
+          laterStartsTable(pairs),
+          candidatesTable(pairs),
+        ].filter((lines) => lines.length > 0);
   const tables = [...later, startsTable(study), updatesTable(study)];
   return [MARKS[0], "", ...tables.flatMap((lines) => [...lines, ""]), MARKS[1]].join("\n");
 }
@@ -232,13 +264,18 @@ export function writtenPart(study: Study): string {
 export function main(args: readonly string[] = []): object {
   let study = readStudy();
   if (args[0] === "--read") {
-    study = { ...study, pairs: readLease(args[1]!) };
+    const { pairs } = study;
+    const isNamed = !existsSync(join(args[1]!, "choice.json"));
+    study = {
+      ...study,
+      pairs: isNamed && pairs !== undefined ? readMore(args[1]!, pairs) : readLease(args[1]!),
+    };
     writeFileSync(DATA, `${JSON.stringify(study, undefined, 1)}\n`);
   }
   if (args.includes("--write")) writePart(PAGE, MARKS, writtenPart(study));
   else process.stdout.write(`${writtenPart(study)}\n`);
   return {
     baselines: Object.keys(study.first).length,
-    pairs: Object.keys(study.pairs?.runs ?? {}).length / 2,
+    runs: Object.keys(study.pairs?.runs ?? {}).length,
   };
 }

@@ -21,7 +21,9 @@ export const [CANDIDATE_UPDATES, PAIR_UPDATES] = [9, 15];
 /** Points of success in training that count as learning. */
 const GAIN = 0.05;
 const EVALUATED_STEPS = 30;
-export const EVALUATION = { stepLimit: EVALUATED_STEPS, temperature: 0.4 };
+export const EVALUATION = { stepLimit: EVALUATED_STEPS, temperature: 0.4, rounds: 3 };
+/** Updates after which all runs are compared: those that the first pairs had. */
+export const COMPARED_AFTER = 24;
 
 /** What all runs share. */
 const COMMON = {
@@ -56,7 +58,13 @@ export const startSettings = (demonstrations: number, teacher: string) => ({
   seed: CANDIDATE_SEED,
 });
 
-export type Arm = "plain" | "paw";
+/** What RL adds to the policy's loss; `shuffled` is PaW with what followed other transitions. */
+export const ARMS = {
+  plain: { loss: "off" },
+  paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
+  shuffled: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive", targets: "shuffled" },
+} as const;
+export type Arm = keyof typeof ARMS;
 
 /** RL from a start, as a candidate says. */
 export const rlSettings = (
@@ -68,9 +76,8 @@ export const rlSettings = (
   ...COMMON,
   model: { start },
   advantage: { name: "grpo", penalty: 0.1, penaltyOn: "invalid", penaltyPlace },
-  paw:
-    arm === "plain" ? { loss: "off" } : { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
-  ...(arm === "paw" && { gradients: { every: 0 } }),
+  paw: ARMS[arm],
+  ...(arm !== "plain" && { gradients: { every: 0 } }),
   optimizer: { learningRate, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },
   checkpointEvery: 1,
   keep: length.updates,

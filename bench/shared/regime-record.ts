@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openRun } from "@pawl/core/runs/run-folder.js";
 import { updatesOf } from "@pawl/core/train/recorded-updates.js";
 import { readCard } from "@pawl/pawl/evaluation/card-markdown.js";
-import type { Standing } from "./regime-plan.js";
+import { ARMS, type Standing } from "./regime-plan.js";
 
 export const SPLITS = ["valid_seen", "valid_unseen"] as const;
 /** Groups an update, in all of these runs. */
@@ -110,21 +110,56 @@ function evaluationsOf(folder: string, name: string, rounds: number): Evaluation
   );
 }
 
-/** Reads the folder that `bench regime-runs --out` wrote. */
-export function readLease(out: string): Lease {
-  const json = (name: string) => JSON.parse(readFileSync(join(out, name), "utf8"));
-  const { chosen, updates, standings } = json("choice.json");
-  const pairs = existsSync(join(out, "pairs.json"))
-    ? json("pairs.json")
-    : { updates: 0, rounds: 0 };
-  const folders = readdirSync(join(out, "runs"));
-  const facts = (name: string) => updateFactsOf(join(out, "runs", name));
-  const named = (pattern: RegExp) => folders.filter((name) => pattern.test(name)).sort();
+const json = (...path: readonly string[]) => JSON.parse(readFileSync(join(...path), "utf8"));
+
+/** The folders of runs whose names are such. */
+const named = (out: string, pattern: RegExp): readonly string[] =>
+  readdirSync(join(out, "runs"))
+    .filter((name) => pattern.test(name))
+    .sort();
+
+/** The runs of arms, and what their start solves. */
+function readRuns(out: string, rounds: number): Pick<Lease, "runs" | "starts"> {
   const evaluations = join(out, "evaluations");
-  const starts = named(/^start-\d+$/).map((name) => [
+  const starts = named(out, /^start-\d+$/).map((name) => [
     name.slice("start-".length),
     evaluationsOf(evaluations, name, 1),
   ]);
+  const arms = new RegExp(`^(${Object.keys(ARMS).join("|")})-\\d+$`);
+  const runs = named(out, arms).map((name) => [
+    name,
+    {
+      updates: updateFactsOf(join(out, "runs", name)),
+      evaluations: evaluationsOf(evaluations, name, rounds),
+    },
+  ]);
+  return { starts: Object.fromEntries(starts), runs: Object.fromEntries(runs) };
+}
+
+/** What is there already, and what `bench regime-runs --chosen … --out` wrote after it. */
+export function readMore(out: string, before: Lease): Lease {
+  const { chosen, updates, rounds } = json(out, "pairs.json");
+  if (chosen !== before.chosen || updates !== before.evaluatedAt)
+    throw new Error(`${out} continues ${chosen} to update ${updates}, which is another study`);
+  const { starts, runs } = readRuns(out, rounds);
+  const again = Object.entries(starts)
+    .filter(([, splits]) => Object.keys(splits).length > 0)
+    .map(([name, splits]) => [`${name}, made again`, splits]);
+  return {
+    ...before,
+    starts: { ...before.starts, ...Object.fromEntries(again) },
+    runs: { ...before.runs, ...runs },
+  };
+}
+
+/** Reads the folder that `bench regime-runs --out` wrote with candidates. */
+export function readLease(out: string): Lease {
+  const { chosen, updates, standings } = json(out, "choice.json");
+  const pairs = existsSync(join(out, "pairs.json"))
+    ? json(out, "pairs.json")
+    : { updates: 0, rounds: 0 };
+  const facts = (name: string) => updateFactsOf(join(out, "runs", name));
+  const evaluations = join(out, "evaluations");
   const [some] = readdirSync(evaluations).filter((name) =>
     existsSync(join(evaluations, name, "card.json")),
   );
@@ -132,17 +167,11 @@ export function readLease(out: string): Lease {
   return {
     machine,
     date: createdAt.slice(0, 10),
-    starts: Object.fromEntries(starts),
     ...{ chosen, compared: updates, standings },
     candidates: Object.fromEntries(
-      named(/^\d+-(slow|fast|inside)$/).map((name) => [name, facts(name)]),
+      named(out, /^\d+-(slow|fast|inside)$/).map((name) => [name, facts(name)]),
     ),
     evaluatedAt: pairs.rounds > 0 ? pairs.updates : 0,
-    runs: Object.fromEntries(
-      named(/^(plain|paw)-\d+$/).map((name) => [
-        name,
-        { updates: facts(name), evaluations: evaluationsOf(evaluations, name, pairs.rounds) },
-      ]),
-    ),
+    ...readRuns(out, pairs.rounds),
   };
 }
