@@ -52,9 +52,10 @@ const { values } = parseArgs({
       default: "--threads 1 --sample-rows 140 --memory 16 --batch-tokens 8192",
     },
     port: { type: "string", default: "8100" },
-    /** For a rehearsal: settings that replace the plan's, and tasks of an evaluation. */
+    /** For a rehearsal: settings that replace the plan's, tasks of an evaluation, and updates of --runs. */
     settings: { type: "string", default: "{}" },
     tasks: { type: "string" },
+    updates: { type: "string", default: String(COMPARED_AFTER) },
   },
 });
 const needed = (name: "model" | "teacher" | "out" | "until"): string => {
@@ -214,7 +215,8 @@ async function candidates(urls: readonly string[], starts: Readonly<Record<numbe
 /** The runs of --runs, on each server the next when one has ended. */
 async function namedRuns(urls: readonly string[], chosen: string, start: string): Promise<void> {
   const waiting = values.runs.split(",");
-  const state = { chosen, updates: COMPARED_AFTER, rounds: EVALUATION.rounds };
+  const updates = Number(values.updates);
+  const state = { chosen, updates, rounds: EVALUATION.rounds };
   writeFileSync(join(out, "pairs.json"), JSON.stringify(state, undefined, 1));
   async function trainAndEvaluate(name: string, url: string): Promise<void> {
     if (name === basename(start)) {
@@ -223,14 +225,17 @@ async function namedRuns(urls: readonly string[], chosen: string, start: string)
     }
     const [arm, seed] = name.split("-") as [Arm, string];
     if (!(arm in ARMS)) throw new Error(`${name} is no arm with a seed`);
-    const length = { seed: Number(seed), updates: COMPARED_AFTER };
+    const length = { seed: Number(seed), updates };
     const run = train(name, rlSettings(start, CANDIDATES[chosen]!, arm, length), url);
     await untilEnd([run], until - 1000 * Number(values.spare));
     const reached = latestCheckpoint(runFolder(name))?.state.updates ?? 0;
     say(`${name} has ${reached} updates`);
-    if (reached < COMPARED_AFTER) return;
-    for (let round = 1; round <= EVALUATION.rounds; round++)
-      if (!(await evaluate(name, runFolder(name), round, url))) return;
+    if (reached < updates) return;
+    for (let round = 1, took = 0; round <= EVALUATION.rounds; round++) {
+      const begin = left();
+      if (begin < 1.1 * took || !(await evaluate(name, runFolder(name), round, url))) return;
+      took = begin - left();
+    }
     say(`${name} is evaluated`);
   }
   await Promise.all(
