@@ -229,6 +229,21 @@ export function trainingTable(lease: Lease, arms: readonly Arm[]): readonly stri
   );
 }
 
+/** Attempts of a column. */
+const ATTEMPTS = [1, 2, 4, 8, 16];
+
+/** Tasks of valid_unseen that are solved within some attempts. */
+export function attemptsTable({ runs }: Lease): readonly string[] {
+  const tried = Object.entries(runs).flatMap(([name, { solvedWithin }]) =>
+    solvedWithin === undefined ? [] : [[name.replace("-", ", seed "), solvedWithin] as const],
+  );
+  if (tried.length === 0) return [];
+  return table(
+    ["solved within so many attempts, %", ...ATTEMPTS.map(String)],
+    tried.map(([name, within]) => [name, ...ATTEMPTS.map((k) => percent(within[k - 1]!))]),
+  );
+}
+
 /** What the starts of the pairs' lease solve, on all tasks. */
 export function laterStartsTable({ starts }: Lease): readonly string[] {
   return table(
@@ -254,6 +269,7 @@ export function writtenPart(study: Study): string {
           pairsTable(pairs),
           trainingTable(pairs, ["plain", "paw"]),
           trainingTable(pairs, ALL),
+          attemptsTable(pairs),
           laterStartsTable(pairs),
           candidatesTable(pairs),
         ].filter((lines) => lines.length > 0);

@@ -1,7 +1,7 @@
 /** What choosing before acting is worth, in tables: by way, arm and seed. */
 import type { Knowledge } from "@pawl/core/rollout/choice/knowledge.js";
 import { table } from "@pawl/studies/markdown.js";
-import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import type { choosingJson } from "../../packages/pawl/src/cli/choosing.js";
 import { number, withInterval } from "./figures.js";
 
@@ -45,6 +45,8 @@ const COMPARED = [
   ["critic", "self", "what a critic's values add to that"],
   ["exact", "vote", "what there was to gain"],
   ["vote", "greedy", "votes, beside the most probable action"],
+  ["model", "greedy", "a world model's word, beside it (not planned)"],
+  ["exact", "greedy", "perfect knowledge, beside it (not planned)"],
   ["vote", "acting", "votes, beside one sample"],
 ] as const;
 
@@ -65,6 +67,10 @@ function bySeed(
   );
 }
 
+/** Agents, in the order in which they were planned. */
+const ARMS = ["plain", "echo", "tried", "ppo"];
+const armsIn = ({ results }: Study) => ARMS.filter((arm) => results[arm] !== undefined);
+
 /** The ways of which there are results. */
 const waysIn = ({ results }: Study) =>
   Object.entries(WAYS).filter(([way]) =>
@@ -82,7 +88,7 @@ function meanOf(values: BySeed, places = 1, deviation = false): string {
 
 /** Success in each way. */
 export function successTable(study: Study): readonly string[] {
-  const arms = Object.keys(study.results).sort().reverse();
+  const arms = armsIn(study);
   return table(
     ["acting", ...arms.flatMap((arm) => [`${arm}, %`, "refused, %", "seeds"])],
     waysIn(study).map(([way, words]) => [
@@ -99,7 +105,7 @@ export function successTable(study: Study): readonly string[] {
 
 /** Differences in points, paired by seed. */
 export function differenceTable(study: Study): readonly string[] {
-  const arms = Object.keys(study.results).sort().reverse();
+  const arms = armsIn(study);
   const gain = (arm: string, [way, other]: readonly [string, string, ...string[]]) =>
     pairedDifference(bySeed(study, arm, way, success), bySeed(study, arm, other, success));
   const known = waysIn(study).map(([way]) => way);
@@ -114,23 +120,11 @@ export function differenceTable(study: Study): readonly string[] {
   return table(["points", "", ...arms.map((arm) => `${arm} (95 %)`)], rows);
 }
 
-/** Of the gain by own predictions: how much more the one arm has than the other. */
-export function gainDifference(study: Study): Estimate | undefined {
-  const gains = (arm: string): BySeed => {
-    const votes = bySeed(study, arm, "vote", success);
-    return new Map(
-      [...bySeed(study, arm, "self", success)].flatMap(([seed, value]) =>
-        votes.has(seed) ? [[seed, value - votes.get(seed)!] as const] : [],
-      ),
-    );
-  };
-  return pairedDifference(gains("echo"), gains("plain"));
-}
-
 /** Who predicts. */
 const KNOWERS = [
   ["plain", "self", "plain, itself"],
   ["echo", "self", "echo, itself"],
+  ["tried", "self", "tried, itself"],
   ["plain", "model", "plain, a world model"],
 ] as const;
 
@@ -160,6 +154,43 @@ export function knowledgeTable(study: Study): readonly string[] {
       ...["word for word, %", "β by seed"],
     ],
     rows,
+  );
+}
+
+/** Which agents are compared, the first less the second. */
+const AGENTS = [
+  ["echo", "plain"],
+  ["tried", "echo"],
+] as const;
+
+/** Differences between agents, paired by seed: what they know, and how they act. */
+export function agentsTable(study: Study): readonly string[] {
+  const knowledge = (arm: string, what: (one: Knowledge) => number | undefined): BySeed =>
+    bySeed(study, arm, "self", ({ choosing }) => choosing?.knowledge && what(choosing.knowledge));
+  const on = (way: string) => (arm: string) => bySeed(study, arm, way, success);
+  const gain = (arm: string): BySeed => {
+    const votes = on("vote")(arm);
+    return new Map([...on("self")(arm)].map(([seed, own]) => [seed, own - votes.get(seed)!]));
+  };
+  const rows: readonly (readonly [string, (arm: string) => BySeed, number])[] = [
+    ["recall of refusals, points", (arm) => knowledge(arm, (one) => 100 * one.recall!), 1],
+    ["false alarms, points", (arm) => knowledge(arm, (one) => 100 * one.falseAlarms!), 1],
+    ["Brier score", (arm) => knowledge(arm, ({ brier }) => brier), 3],
+    ["self − vote, points", gain, 1],
+    ...["acting", "greedy", "vote", "self"].map(
+      (way) => [`success, ${WAYS[way]}, points`, on(way), 1] as const,
+    ),
+  ];
+  const shown = AGENTS.filter((pair) => pair.every((arm) => armsIn(study).includes(arm)));
+  return table(
+    ["", ...shown.map(([one, other]) => `${one} − ${other} (95 %)`)],
+    rows.map(([words, of, places]) => [
+      words,
+      ...shown.map(([one, other]) => {
+        const difference = pairedDifference(of(one), of(other));
+        return difference === undefined ? "" : withInterval(difference, places);
+      }),
+    ]),
   );
 }
 
@@ -219,5 +250,6 @@ export function costTable(study: Study): readonly string[] {
 /** All of them. */
 export const resultsPart = (study: Study): readonly string[] => [
   ...[...successTable(study), "", ...differenceTable(study), "", ...knowledgeTable(study), ""],
+  ...[...agentsTable(study), ""],
   ...[...reliabilityTable(study), "", ...costTable(study)],
 ];

@@ -54,6 +54,8 @@ export interface Lease {
 interface Run {
   readonly updates: readonly UpdateFacts[];
   readonly evaluations: Evaluations;
+  /** Share of 64 tasks of valid_unseen that are solved within 1, 2, … attempts, where it was tried. */
+  readonly solvedWithin?: readonly number[];
 }
 
 /** What each update of a run did, by its records. */
@@ -126,13 +128,20 @@ function readRuns(out: string, rounds: number): Pick<Lease, "runs" | "starts"> {
     evaluationsOf(evaluations, name, 1),
   ]);
   const arms = new RegExp(`^(${Object.keys(ARMS).join("|")})-\\d+$`);
-  const runs = named(out, arms).map((name) => [
-    name,
-    {
-      updates: updateFactsOf(join(out, "runs", name)),
-      evaluations: evaluationsOf(evaluations, name, rounds),
-    },
-  ]);
+  const runs = named(out, arms).map((name) => {
+    const attempts = join(evaluations, `attempts-${name}`);
+    const { solvedWithin } = existsSync(join(attempts, "card.json"))
+      ? readCard(attempts).results
+      : {};
+    return [
+      name,
+      {
+        updates: updateFactsOf(join(out, "runs", name)),
+        evaluations: evaluationsOf(evaluations, name, rounds),
+        ...(solvedWithin !== undefined && { solvedWithin }),
+      },
+    ];
+  });
   return { starts: Object.fromEntries(starts), runs: Object.fromEntries(runs) };
 }
 
