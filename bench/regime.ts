@@ -59,12 +59,20 @@ export const readStudy = (): Study => JSON.parse(readFileSync(DATA, "utf8")) as 
 
 const percent = (share: number): string => (100 * share).toFixed(1);
 
-/** Success of each start, before RL. */
-export function startsTable({ first }: Study): readonly string[] {
+/** Success of each start, before RL: of the first lease, and of the pairs'. */
+export function startsTable({ first, pairs }: Study): readonly string[] {
+  const later = Object.entries(pairs?.starts ?? {}).map(([name, splits]) => {
+    const once = Object.entries(splits).map(
+      ([split, { tasks, solved, invalid }]) =>
+        [split, { tasks, solved: solved[0]!, invalid: invalid[0]! }] as const,
+    );
+    return [name, Object.fromEntries(once)] as const;
+  });
+  const earlier = Object.entries(first).map(([name, { start }]) => [STARTS[name]!, start] as const);
   return table(
     ["demonstrations", "valid_seen", "valid_unseen", "refused or malformed"],
-    Object.entries(first).map(([name, { start }]) => [
-      STARTS[name]!,
+    [...later, ...earlier].map(([name, start]) => [
+      name,
       ...SPLITS.map((split) => {
         const { solved, tasks } = start[split]!;
         return `${percent(solved / tasks)} % (${solved} of ${tasks})`;
@@ -244,21 +252,6 @@ export function attemptsTable({ runs }: Lease): readonly string[] {
   );
 }
 
-/** What the starts of the pairs' lease solve, on all tasks. */
-export function laterStartsTable({ starts }: Lease): readonly string[] {
-  return table(
-    ["demonstrations", ...SPLITS, "refused or malformed"],
-    Object.entries(starts).map(([demonstrations, splits]) => [
-      demonstrations,
-      ...SPLITS.map((split) => {
-        const { solved, tasks } = splits[split]!;
-        return `${percent(solved[0]! / tasks)} % (${solved[0]} of ${tasks})`;
-      }),
-      SPLITS.map((split) => `${percent(splits[split]!.invalid[0]!)} %`).join(", "),
-    ]),
-  );
-}
-
 /** What the command writes into the page. */
 export function writtenPart(study: Study): string {
   const { pairs } = study;
@@ -270,7 +263,6 @@ export function writtenPart(study: Study): string {
           trainingTable(pairs, ["plain", "paw"]),
           trainingTable(pairs, ALL),
           attemptsTable(pairs),
-          laterStartsTable(pairs),
           candidatesTable(pairs),
         ].filter((lines) => lines.length > 0);
   const tables = [...later, startsTable(study), updatesTable(study)];

@@ -50,8 +50,6 @@ const COMPARED = [
   ["vote", "acting", "votes, beside one sample"],
 ] as const;
 
-const percent = (share: number): string => number(100 * share);
-
 /** A number of every seed. */
 function bySeed(
   { results }: Study,
@@ -136,7 +134,6 @@ export function knowledgeTable(study: Study): readonly string[] {
         bySeed(study, arm, way, ({ choosing }) => choosing?.knowledge && what(choosing.knowledge)),
         places,
       );
-    const betas = bySeed(study, arm, way, ({ choosing }) => choosing?.beta);
     return [
       words,
       of(({ refused }) => 100 * refused),
@@ -145,13 +142,12 @@ export function knowledgeTable(study: Study): readonly string[] {
       of(({ brier }) => brier, 3),
       of(({ brierOfShare }) => brierOfShare, 3),
       of(({ exact }) => 100 * exact),
-      [...betas.values()].join(", "),
     ];
   });
   return table(
     [
       ...["who predicts", "refused, %", "recall, %", "false alarms, %", "Brier", "of the share"],
-      ...["word for word, %", "β by seed"],
+      "word for word, %",
     ],
     rows,
   );
@@ -194,62 +190,8 @@ export function agentsTable(study: Study): readonly string[] {
   );
 }
 
-/** Predicted chances of refusal beside what was refused, over all seeds. */
-export function reliabilityTable(study: Study): readonly string[] {
-  const pooled = KNOWERS.map(([arm, way]) => {
-    const all = Object.values(study.results[arm]?.[way] ?? {}).flatMap(
-      ({ choosing }) => choosing?.knowledge?.bins ?? [],
-    );
-    return (from: number): readonly string[] => {
-      const some = all.filter((bin) => Math.abs(bin.from - from) < 0.05);
-      const count = some.reduce((sum, { candidates }) => sum + candidates, 0);
-      if (count === 0) return ["0", ""];
-      const refused = some.reduce((sum, bin) => sum + bin.candidates * bin.happened, 0) / count;
-      return [count.toLocaleString("en"), percent(refused)];
-    };
-  });
-  return table(
-    ["chance of refusal", ...KNOWERS.flatMap(([, , words]) => [words, "refused, %"])],
-    Array.from({ length: 10 }, (_, tenth) => [
-      `${number(tenth / 10)} – ${number((tenth + 1) / 10)}`,
-      ...pooled.flatMap((of) => of(tenth / 10)),
-    ]),
-  );
-}
-
-/** Tokens and seconds of a step, over seeds of the plain agents. */
-export function costTable(study: Study): readonly string[] {
-  const rows = ["vote", "self", "model", "exact"].map((way) => {
-    const each = (of: (choosing: NonNullable<WayResult["choosing"]>) => number, places = 1) =>
-      meanOf(
-        bySeed(study, "plain", way, ({ choosing }) =>
-          choosing?.steps ? of(choosing) / choosing.steps : undefined,
-        ),
-        places,
-      );
-    return [
-      way,
-      each(({ contested = 0 }) => 100 * contested),
-      each(({ acted = 0 }) => acted),
-      each(({ candidates = 0 }) => candidates),
-      each(({ sampled = 0 }) => sampled),
-      each(({ read = 0 }) => read),
-      each(({ sampling = 0 }) => 1000 * sampling),
-      each(({ predicting = 0 }) => 1000 * predicting),
-    ];
-  });
-  return table(
-    [
-      ...["a step", "with a choice, %", "tokens of the action", "of all candidates", "predicted"],
-      ...["read to predict", "ms to sample", "to predict"],
-    ],
-    rows,
-  );
-}
-
 /** All of them. */
 export const resultsPart = (study: Study): readonly string[] => [
   ...[...successTable(study), "", ...differenceTable(study), "", ...knowledgeTable(study), ""],
-  ...[...agentsTable(study), ""],
-  ...[...reliabilityTable(study), "", ...costTable(study)],
+  ...agentsTable(study),
 ];
