@@ -7,7 +7,7 @@
  *   npm run bench -- changed --run [--seeds 0,1,…,9] [--arms plain,echo] [--updates 32] [--jobs 1]
  *                            [--out runs/changed]
  *                                               makes the agent and the runs that are missing, one thread
- *                                               each, and reads what is there into bench/changed.json
+ *                                               each, and reads what is there into bench/changed.json, beside other seeds
  *   npm run bench -- changed --one FOLDER --arm ARM --seed SEED
  *                                               makes one of them
  */
@@ -234,7 +234,9 @@ export async function main(args: readonly string[] = []): Promise<object> {
     );
     const failed = await makeAll([agent, ...jobs], Number(values.jobs));
     if (failed.length > 0) process.exitCode = 1;
-    const curves: Record<string, Record<string, readonly Point[]>> = {};
+    const curves: Record<string, Readonly<Record<string, readonly Point[]>>> = {
+      ...readResults().curves,
+    };
     for (const [arm, seed] of runs) {
       if (!existsSync(join(out, `${arm}-${seed}`))) continue;
       const lines = readMetrics(join(out, `${arm}-${seed}`, "metrics.jsonl"), (problem) => {

@@ -4,18 +4,17 @@
  * examples/try-start.
  *
  *   npm run bench -- samples                  prints the page's table, from bench/samples.json
- *   npm run bench -- samples --run [--seeds 0,1,2,3,4] [--arms grpo,curriculum,branching,both] [--out runs/samples]
- *                                             makes the runs that are missing, one after another, and writes both
+ *   npm run bench -- samples --run [--seeds 0,1,2,3,4] [--jobs 1] [--out runs/samples]
+ *                                             makes the runs that are missing, one thread each, and writes both
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
-import { runChild } from "@pawl/studies/child.js";
 import { table } from "@pawl/studies/markdown.js";
 import { estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { number, withInterval } from "./shared/figures.js";
-import { madeHere } from "./shared/jobs.js";
+import { type Job, madeHere, makeAll, pawl } from "./shared/jobs.js";
 import { writePart } from "./shared/page-part.js";
 
 export const PAGE = "docs/results/samples.md";
@@ -148,24 +147,33 @@ function write(results: Results): void {
   writePart(PAGE, MARKS, writtenPart(results));
 }
 
-/** Makes the run of an arm and a seed if it is missing; a folder gets its name once it is complete. */
-async function curveFrom(arm: Arm, seed: string, out: string): Promise<readonly Point[]> {
-  const folder = join(out, `${arm}-${seed}`);
-  if (!existsSync(folder)) {
-    const [updates, ...adds] = ARMS[arm];
-    const partial = `${folder}.${process.pid}`;
-    const args = [...SETTINGS, ...adds, "--updates", String(updates), "--seed", seed];
-    await runChild([...args, "--out", partial], {
-      program: join("dist", "lib", "main.js"),
-      signal: new AbortController().signal,
+const folderOf = (out: string, arm: Arm, seed: string): string => join(out, `${arm}-${seed}`);
+
+function jobOf(arm: Arm, seed: string, out: string): Job {
+  const [updates, ...adds] = ARMS[arm];
+  const args = [...SETTINGS, ...adds, "--updates", String(updates), "--seed", seed];
+  return {
+    makes: folderOf(out, arm, seed),
+    make: (partial) => pawl(...args, "--engine.threads", "1", "--quiet", "--out", partial),
+  };
+}
+
+/** The curves of the runs that are there, beside those of other seeds that were recorded. */
+function curvesIn(out: string, seeds: readonly string[]): Results["curves"] {
+  const { curves } = readResults();
+  const of = (arm: Arm) => {
+    const made = seeds.flatMap((seed) => {
+      const folder = folderOf(out, arm, seed);
+      if (!existsSync(folder)) return [];
+      const lines = readMetrics(join(folder, "metrics.jsonl"), (problem) => {
+        throw new Error(problem);
+      });
+      return [[seed, curveOf(lines)]];
     });
-    renameSync(partial, folder);
-    process.stderr.write(`${arm}-${seed} done\n`);
-  }
-  const lines = readMetrics(join(folder, "metrics.jsonl"), (problem) => {
-    throw new Error(problem);
-  });
-  return curveOf(lines);
+    return { ...curves[arm], ...Object.fromEntries(made) };
+  };
+  const arms = Object.keys(ARMS) as Arm[];
+  return Object.fromEntries(arms.map((arm) => [arm, of(arm)])) as Results["curves"];
 }
 
 export async function main(args: readonly string[] = []): Promise<object> {
@@ -174,7 +182,7 @@ export async function main(args: readonly string[] = []): Promise<object> {
     options: {
       run: { type: "boolean", default: false },
       seeds: { type: "string", default: "0,1,2,3,4" },
-      arms: { type: "string", default: Object.keys(ARMS).join(",") },
+      jobs: { type: "string", default: "1" },
       out: { type: "string", default: join("runs", "samples") },
     },
   });
@@ -183,13 +191,11 @@ export async function main(args: readonly string[] = []): Promise<object> {
     return {};
   }
   mkdirSync(values.out, { recursive: true });
-  const arms = values.arms.split(",") as Arm[];
-  const curves = Object.fromEntries(arms.map((arm) => [arm, {}])) as Record<
-    Arm,
-    Record<string, readonly Point[]>
-  >;
-  for (const seed of values.seeds.split(","))
-    for (const arm of arms) curves[arm][seed] = await curveFrom(arm, seed, values.out);
-  write({ ...madeHere(), curves });
-  return { seeds: values.seeds, arms };
+  const seeds = values.seeds.split(",");
+  const arms = Object.keys(ARMS) as Arm[];
+  const jobs = seeds.flatMap((seed) => arms.map((arm) => jobOf(arm, seed, values.out)));
+  const failed = await makeAll(jobs, Number(values.jobs));
+  if (failed.length > 0) process.exitCode = 1;
+  write({ ...madeHere(), curves: curvesIn(values.out, seeds) });
+  return { seeds: values.seeds, failed };
 }
