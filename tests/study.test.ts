@@ -78,5 +78,7 @@ it("docs/results/regime.md has the tables of its recorded runs", () => {
   expect(report.replace(/\s+/g, " ")).toContain(
     `only ${mixed} of the ${8 * updates.length} were mixed`,
   );
+  const [, gain, interval] = /paw − plain, points.* (\S+) \((\S+ to \S+)\) +\| +\|/.exec(report)!;
+  expect(report).toContain(`by ${gain} points (four pairs, 95 % interval ${interval})`);
   expect(report.split("\n").length).toBeLessThanOrEqual(121);
 });
