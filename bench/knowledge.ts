@@ -4,7 +4,7 @@
  *
  *   npm run bench -- knowledge                      prints the page's tables, from bench/knowledge.json
  *   npm run bench -- knowledge --write              writes them into the page
- *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--arms plain,echo,tried,ppo] [--jobs 2]
+ *   npm run bench -- knowledge --run [--seeds 0,1,…,9] [--arms plain,echo,tried] [--jobs 2]
  *                                    [--out runs/knowledge]
  *                                                   makes what is missing there, one thread each
  *   npm run bench -- knowledge --read FOLDER        reads what was made into bench/knowledge.json
@@ -26,13 +26,11 @@ export const PAGE = "docs/results/knowledge.md";
 const DATA = "bench/knowledge.json";
 const MARKS = ["<!-- npm run bench -- knowledge --write -->", "<!-- end -->"] as const;
 
-/** What is added to RL: the plan's agents, and those that come after them. */
+/** What is added to RL. */
 const ARMS = {
   plain: variants.plain!.changes,
   echo: variants.echo!.changes,
   tried: changesOfArm("grpo+echo+counterfactual=4"),
-  // An agent with a critic.
-  ppo: { ...variants.plain!.changes, advantage: "ppo" },
 } as const;
 type Arm = keyof typeof ARMS;
 const THREADS = ["--engine.threads", "1"];
@@ -45,13 +43,12 @@ const WAYS = {
   vote: [...CANDIDATES, "vote"],
   self: [...CANDIDATES, "self"],
   exact: [...CANDIDATES, "exact"],
-  critic: [...CANDIDATES, "self", "--choose.critic"],
   model: [...CANDIDATES, "model"],
 } as const;
 type Way = keyof typeof WAYS;
 
-/** Which agent each of the last two takes. */
-const ONLY: Partial<Record<Way, Arm>> = { critic: "ppo", model: "plain" };
+/** The agent whose episodes the world model learns. */
+const WITH_MODEL: Arm = "plain";
 
 /** How much of everything there is: the plan's, or enough to see that it works. */
 interface Dose {
@@ -96,14 +93,14 @@ function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[]
     },
   };
   const evaluations = (Object.keys(WAYS) as Way[])
-    .filter((way) => (ONLY[way] ?? arm) === arm)
+    .filter((way) => way !== "model" || arm === WITH_MODEL)
     .map(
       (way): Job => ({
         makes: `${agent}.${way}.json`,
         needs: way === "model" ? world : agent,
         async make(partial) {
           const from = performance.now();
-          const predicts = way === "self" || way === "critic" || way === "model";
+          const predicts = way === "self" || way === "model";
           const printed = await pawl(
             ...["eval", "--checkpoint", agent, "--split", "test_unseen", "--seed", "0", ...THREADS],
             ...["--tasks", String(dose.tasks), "--json", "--out", `${agent}-${way}`, ...WAYS[way]],
@@ -115,7 +112,7 @@ function jobsOf(arm: Arm, seed: string, out: string, dose: Dose): readonly Job[]
         },
       }),
     );
-  return arm === ONLY.model
+  return arm === WITH_MODEL
     ? [train, ...evaluations.slice(0, -1), learn, ...evaluations.slice(-1)]
     : [train, ...evaluations];
 }

@@ -325,7 +325,6 @@ function Candidates(props: {
 }): JSX.Element {
   const { of } = props;
   const isPredicted = of.some(({ predicted, refused }) => predicted !== null || refused !== null);
-  const isValued = of.some(({ value }) => value !== null);
   const isTried = of.some(({ truth }) => truth !== null);
   return (
     <Scroll label={`Candidates of step ${props.step}`}>
@@ -336,12 +335,11 @@ function Candidates(props: {
             <th>Votes</th>
             {isPredicted && <th>Refused?</th>}
             {isPredicted && <th>Predicted</th>}
-            {isValued && <th>Critic</th>}
             {isTried && <th>A copy of the world answered</th>}
           </tr>
         </thead>
         <tbody>
-          {of.map(({ action, votes, predicted, refused, value, truth, chosen }) => (
+          {of.map(({ action, votes, predicted, refused, truth, chosen }) => (
             <tr class={chosen ? "chosen" : ""}>
               <td>
                 <code>{visible(action.text || "(no action)")}</code>
@@ -350,7 +348,6 @@ function Candidates(props: {
               <td>{votes}</td>
               {isPredicted && <td>{refused === null ? "–" : shortPercent(refused)}</td>}
               {isPredicted && <td>{predicted === null ? "–" : <Text of={predicted} />}</td>}
-              {isValued && <td>{value === null ? "–" : shortPercent(value)}</td>}
               {isTried && (
                 <td>
                   {truth === null ? (

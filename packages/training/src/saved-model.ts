@@ -14,11 +14,10 @@ export const REFERENCE = "reference";
 /** The tokenizer of a run. */
 export const TOKENIZER = "tokenizer";
 
-/** Where a model's files are; if a Pawl run trained it, that run, and the settings it acts with. */
+/** Where a model's files are, and the settings it acts with if a Pawl run trained it. */
 export interface SavedModel {
   readonly weights: string;
   readonly tokenizer: string;
-  readonly run?: string | undefined;
   readonly config?: ActingConfig | undefined;
 }
 
@@ -72,7 +71,6 @@ function savedModel(weights: string, tokenizer: string, run: string | undefined)
   return {
     weights,
     tokenizer,
-    run,
     // Weights are useful even if the settings they were trained with cannot be read.
     get config() {
       return run === undefined ? undefined : actingConfigOf(run);

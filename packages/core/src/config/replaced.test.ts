@@ -6,6 +6,7 @@ it("says what a removed or renamed setting is called now, as a flag or in a file
   expect(hintFor("invalid.patience", [])).toBe(" It is now called invalidActionLimit.");
   expect(hintFor("--gradient-sample", [])).toMatch(/gradients\.every/);
   expect(hintFor("--engine.name", ["--env.name"])).toMatch(/engine\.address/);
+  expect(hintFor("--choose.critic", ["--critic.weights"])).toMatch(/removed: .*results\/knowledge/);
 });
 
 it("otherwise names the nearest, and knows no setting by the names that every object has", () => {

@@ -1,4 +1,4 @@
-/** Removed settings, with what replaced them, for callers that still give one. */
+/** Removed settings, with what replaced them or why they went, for callers that still give one. */
 import { didYouMean, nearest } from "../text/nearest.js";
 
 const REPLACED: ReadonlyMap<string, string> = new Map(
@@ -11,6 +11,8 @@ const REPLACED: ReadonlyMap<string, string> = new Map(
     lanes: "It is now called concurrency.",
     gradientSample:
       "Gradients are now measured on whole updates: gradients.every sets how often (0: never).",
+    "choose.critic":
+      "It was removed: a critic's values added nothing to votes (docs/results/knowledge.md).",
   }),
 );
 

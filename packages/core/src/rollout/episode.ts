@@ -16,11 +16,9 @@ export interface Candidate {
   readonly probability?: number;
   /** The predicted chance that it is refused. */
   readonly refused?: number;
-  /** What a critic expects to follow, as a share of the largest return. */
-  readonly value?: number;
   /** What a copy of the world answered. */
   readonly truth?: { readonly observation: string; readonly valid: boolean };
-  /** log votes − β · logit refused + the weight of `value` times it: the largest was chosen. */
+  /** log votes − β · logit refused: the largest was chosen. */
   readonly score: number;
   readonly chosen?: true;
 }

@@ -50,10 +50,6 @@ it.each([
     ),
     "β would be chosen on test_unseen, which is reported",
   ],
-  [
-    ["--split", "test_unseen", "--candidates", "4", "--choose", "self", "--choose.critic"],
-    `choose.critic: ${START} has no critic: expected a checkpoint of a run with --advantage ppo`,
-  ],
   [["--temperature", "0", "--candidates", "4"], "at temperature 0 all would be the same action"],
   [["--choose", "vote"], "it needs candidates above 1"],
   [["--candidates", "1", "--choose", "exact"], "it needs candidates above 1"],
@@ -68,11 +64,7 @@ it("refuses to try actions in worlds that cannot be copied, and only that", () =
   const far = { ...household, name: "far", create: () => ({ close: async () => undefined }) };
   const refuse = (name: "vote" | "exact" | "self", environment = far as unknown as Environment) =>
     refuseChoosing(
-      {
-        candidates: 4,
-        temperature: 1,
-        choose: name === "self" ? { name, tasks: 4, critic: false } : { name },
-      },
+      { candidates: 4, temperature: 1, choose: name === "self" ? { name, tasks: 4 } : { name } },
       environment,
       ["test_unseen"],
     );

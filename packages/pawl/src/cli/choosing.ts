@@ -3,13 +3,12 @@ import { ConfigError } from "@pawl/core/config/config-error.js";
 import { type Environment, isRemote } from "@pawl/core/envs/env.js";
 import {
   type ChoiceCost,
-  type Choosing,
   choosingPolicy,
   noCost,
-  type Valuation,
 } from "@pawl/core/rollout/choice/choosing-policy.js";
 import {
   exactForesight,
+  type Foresight,
   modelForesight,
   ownForesight,
 } from "@pawl/core/rollout/choice/foresight.js";
@@ -19,8 +18,6 @@ import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
 import { type ActingModel, bringsPolicy, type Policy } from "@pawl/core/rollout/policy.js";
 import { rates } from "@pawl/core/rollout/tally.js";
 import { type EvaluationOptions, evaluate } from "@pawl/core/train/evaluate.js";
-import { hasSavedCritic, openSavedCritic, type SavedCritic } from "@pawl/training/saved-critic.js";
-import { findSavedModel } from "@pawl/training/saved-model.js";
 import { loadForesight } from "@pawl/worldmodel/saved.js";
 import { z } from "zod";
 import { number, percent, table } from "./format.js";
@@ -41,12 +38,6 @@ const foreseeing = {
       "split on which β is chosen, and how refusals read is learnt (default: valid_train, or train where there is none)",
     ),
   tasks: z.int().min(1).default(128).describe("tasks of choose.split to play, for each β"),
-  critic: z
-    .boolean()
-    .default(false)
-    .describe(
-      "also add the value that the critic of a run with ppo expects, by the best weight on choose.split",
-    ),
 };
 
 /** The settings of choosing. */
@@ -92,8 +83,6 @@ export interface ChoosingSettings {
 
 /** The values of β that are tried; with 0, votes decide. */
 const BETAS = [0, 0.25, 0.5, 1, 2] as const;
-/** The weights of a critic's value, as a share of the largest return, that are tried. */
-const WEIGHTS = [2, 5, 10] as const;
 /** With exact knowledge, a refusal outweighs any number of votes. */
 const EXACT = 2;
 
@@ -118,10 +107,6 @@ export function refuseChoosing(
       `choose: exact tries candidates on copies of the world, and worlds of ${environment.name} cannot be copied: use vote, self or model`,
     );
   if (choose.name !== "self" && choose.name !== "model") return;
-  if (choose.critic && !hasSavedCritic(findSavedModel(settings.checkpoint!)))
-    throw new ConfigError(
-      `choose.critic: ${settings.checkpoint} has no critic: expected a checkpoint of a run with --advantage ppo; leave it out`,
-    );
   const split = splitOf(choose, environment);
   if (played.includes(split))
     throw new ConfigError(
@@ -141,17 +126,12 @@ function splitOf(
   return split ?? (splits.includes("valid_train") ? "valid_train" : "train");
 }
 
-/** The weights of a choice: of predicted refusals, and of a critic's values. */
-interface Weights {
-  readonly beta: number;
-  readonly critic?: number;
-}
-
 /** How it is chosen, found before the evaluation. */
-export interface Chosen extends Weights {
+export interface Chosen {
+  readonly beta: number;
   readonly split: string;
-  /** Success on that split with each of these. */
-  readonly tried: readonly (Weights & { readonly success: number })[];
+  /** Success on that split with each β. */
+  readonly tried: readonly { readonly beta: number; readonly success: number }[];
 }
 
 /** A policy that chooses, what it spends, and how β was found. */
@@ -174,30 +154,20 @@ export async function openChoosing(
   const { environment, io } = rest;
   const { whiteSpace } = environment;
   const cost = noCost();
-  const policyWith = (choosing: Omit<Choosing, "candidates">, spent = noCost()): Policy =>
-    choosingPolicy(acting, { candidates, whiteSpace, ...choosing }, spent);
+  const policyWith = (beta: number, foresight?: Foresight, spent = noCost()): Policy =>
+    choosingPolicy(acting, { candidates, beta, foresight, whiteSpace }, spent);
   const close = async (): Promise<void> => undefined;
-  if (choose.name === "vote") return { policy: policyWith({ beta: 0 }, cost), cost, close };
+  if (choose.name === "vote") return { policy: policyWith(0, undefined, cost), cost, close };
   if (choose.name === "exact")
-    return { policy: policyWith({ beta: EXACT, foresight: exactForesight }, cost), cost, close };
-  const opened: { dispose(): Promise<void> }[] = [];
-  const closeAll = async (): Promise<void> => {
-    for (const one of opened) await one.dispose();
-  };
+    return { policy: policyWith(EXACT, exactForesight, cost), cost, close };
+  const other =
+    choose.name === "model" ? await loadForesight(choose.run, environment.name) : undefined;
+  if (other?.protocol.context)
+    warn(
+      io,
+      `${(choose as { run: string }).run} reads the initial state, which the agent does not see`,
+    );
   try {
-    const other =
-      choose.name === "model" ? await loadForesight(choose.run, environment.name) : undefined;
-    if (other !== undefined) opened.push(other);
-    if (other?.protocol.context)
-      warn(
-        io,
-        `${(choose as { run: string }).run} reads the initial state, which the agent does not see`,
-      );
-    const critic = choose.critic
-      ? await openSavedCritic(findSavedModel(settings.checkpoint!))
-      : undefined;
-    if (critic !== undefined) opened.push(critic);
-    const valuesOf = critic && valuation(critic, environment);
     const split = splitOf(choose, environment);
     const playing = { ...rest, style: acting.style, split, tasks: choose.tasks };
     const answers: WorldAnswer[] = [];
@@ -209,59 +179,25 @@ export async function openChoosing(
     const reader = refusalReader(answers);
     const model = other ?? ownForesight(acting);
     const foresight = modelForesight(model, reader);
-    const choosingWith = ({ beta, critic: weight = 0 }: Weights) => ({
-      beta,
-      ...(beta > 0 && { foresight }),
-      ...(valuesOf !== undefined && weight > 0 && { critic: { weight, valuesOf } }),
-    });
-    const tried: (Weights & { readonly success: number })[] = [];
-    /** The best of these weights and those before; of equal ones, the first. */
-    const bestWith = async (all: readonly Weights[]): Promise<Weights> => {
-      for (const weights of all) {
-        const policy = policyWith(choosingWith(weights));
-        const { success } = rates((await evaluate({ ...playing, policy })).all);
-        tried.push({ ...weights, success });
-      }
-      const best = tried.reduce((top, one) => (one.success > top.success ? one : top));
-      return { beta: best.beta, ...(best.critic !== undefined && { critic: best.critic }) };
-    };
-    const { beta } =
-      choose.beta === undefined ? await bestWith(BETAS.map((one) => ({ beta: one }))) : choose;
-    // What was not tried to find β is tried without the critic, too.
-    const weights = [...(tried.length === 0 ? [0] : []), ...WEIGHTS];
-    const chosen =
-      critic === undefined
-        ? { beta: beta! }
-        : await bestWith(weights.map((weight) => ({ beta: beta!, critic: weight })));
+    const tried: { readonly beta: number; readonly success: number }[] = [];
+    for (const beta of choose.beta === undefined ? BETAS : []) {
+      const policy = policyWith(beta, beta === 0 ? undefined : foresight);
+      const { success } = rates((await evaluate({ ...playing, policy })).all);
+      tried.push({ beta, success });
+    }
+    const beta =
+      choose.beta ?? tried.reduce((best, one) => (one.success > best.success ? one : best)).beta;
     return {
-      policy: policyWith(
-        // What is recorded is to be looked at.
-        { ...choosingWith(chosen), foresight: modelForesight(model, reader, { whole: true }) },
-        cost,
-      ),
+      // What is recorded is to be looked at.
+      policy: policyWith(beta, modelForesight(model, reader, { whole: true }), cost),
       cost,
-      chosen: { ...chosen, split, tried },
-      close: closeAll,
+      chosen: { beta, split, tried },
+      close: () => other?.dispose() ?? close(),
     };
   } catch (error) {
-    await closeAll();
+    await other?.dispose();
     throw error;
   }
-}
-
-/** A critic's word on what follows actions: its value of their last token, as a share of the largest return. */
-function valuation(critic: SavedCritic, { maxReturn }: Environment): Valuation {
-  return async (answered) => {
-    const sequences = answered.map(({ ids }) => ({
-      ids,
-      targets: Uint8Array.from(ids, (_, at) => (at === ids.length - 1 ? 1 : 0)),
-    }));
-    const values = await critic.values(
-      sequences,
-      sequences.map(() => ({ maxReturn })),
-    );
-    return values.map((tokens) => tokens.at(-1)! / maxReturn);
-  };
 }
 
 /** What is said of choosing after an evaluation. */
@@ -281,14 +217,12 @@ export const choosingJson = ({ chosen, cost, knowledge }: ChoosingResult) => ({
 /** The same for people. */
 export function printChoosing({ chosen, cost, knowledge }: ChoosingResult, io: Io): void {
   if (chosen !== undefined) {
-    const named = ({ beta, critic }: Weights): string =>
-      critic === undefined ? `${beta}` : `${beta} with ${critic} × the critic's value`;
     const tried = chosen.tried
-      .map(({ success, ...weights }) => `${named(weights)}: ${percent(success)}`)
+      .map(({ beta, success }) => `${beta}: ${percent(success)}`)
       .join(", ");
     print(
       io,
-      `\nβ = ${named(chosen)}${tried === "" ? "" : `, the best on ${chosen.split} (${tried})`}`,
+      `\nβ = ${chosen.beta}${tried === "" ? "" : `, the best on ${chosen.split} (${tried})`}`,
     );
   }
   const { steps, contested, acted, candidates, read, sampled, sampling, predicting } = cost;

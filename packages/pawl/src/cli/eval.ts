@@ -161,8 +161,8 @@ export const evaluate = defineCommand({
       "your own agent with a model that is not trained yet",
     ],
     [
-      "pawl eval --checkpoint runs/… --candidates 8 --choose self",
-      "chooses among eight actions by votes and by the refusals that the agent foresees",
+      "pawl eval --checkpoint runs/… --candidates 8 --choose model --choose.run runs/…",
+      "chooses among eight actions by votes and by the refusals that a world model foresees",
     ],
     ["pawl eval --policy random --split valid_unseen", "how hard is it for random actions?"],
     [

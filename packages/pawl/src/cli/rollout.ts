@@ -56,7 +56,7 @@ export const rollout = defineCommand({
       "a trained agent, computed by an engine server",
     ],
     [
-      "pawl rollout --checkpoint runs/… --split valid_seen --candidates 8 --choose self",
+      "pawl rollout --checkpoint runs/… --split valid_seen --candidates 8 --choose model --choose.run runs/…",
       "each action chosen among eight, recorded with what was expected of them",
     ],
     ["pawl rollout --policy human --groups 1 --group-size 1", "play yourself, recorded"],

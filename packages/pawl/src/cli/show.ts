@@ -118,12 +118,11 @@ function remarks(step: Step, { red, green }: Colours): string {
 /** What the action was chosen from, with what each was predicted to bring; none if all were the same. */
 function candidateLines({ candidates = [] }: Step, { dim, red }: Colours): readonly string[] {
   if (candidates.length < 2) return [];
-  return candidates.map(({ action, votes, predicted, refused, value, truth, chosen }) => {
+  return candidates.map(({ action, votes, predicted, refused, truth, chosen }) => {
     const chance = refused === undefined ? "" : `  refused ${percent(refused)}`;
-    const worth = value === undefined ? "" : `  value ${value.toFixed(2)}`;
     const said = predicted === undefined ? "" : `: ${indent(predicted)}`;
     const wrong = truth !== undefined && !truth.valid ? red("  (refused)") : "";
-    return dim(`      ${chosen ? "→" : " "} ${votes} × ${action}${chance}${worth}${said}`) + wrong;
+    return dim(`      ${chosen ? "→" : " "} ${votes} × ${action}${chance}${said}`) + wrong;
   });
 }
 

@@ -118,8 +118,6 @@ export interface CandidateView {
   readonly predicted: CutText | null;
   /** The predicted chance that it is refused. */
   readonly refused: number | null;
-  /** What a critic expects to follow, as a share of the largest return. */
-  readonly value: number | null;
   /** What a copy of the world answered, and whether it accepted the action. */
   readonly truth: { readonly observation: CutText; readonly valid: boolean } | null;
   readonly score: number;

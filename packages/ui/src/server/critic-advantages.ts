@@ -26,7 +26,7 @@ export async function criticAdvantages(
   const groups = [{ index: 0, task: episode.task, episodes: [episode] }];
   const transitions = transitionsOf(groups);
   if (transitions.length === 0) return { steps: [] };
-  const critic = await openSavedCritic({ run: folder, weights: checkpoint.folder });
+  const critic = await openSavedCritic(folder, checkpoint.folder);
   const sources = transitions.map(({ source }) => source);
   const answers = await critic
     .values(actionSequences(transitions), sources)

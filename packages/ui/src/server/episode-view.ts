@@ -369,7 +369,6 @@ function viewStep(
       votes: rest.votes,
       predicted: predicted === undefined ? null : cutText(predicted, 1000),
       refused: refused ?? null,
-      value: rest.value ?? null,
       truth:
         truth === undefined
           ? null

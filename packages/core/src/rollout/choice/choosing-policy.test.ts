@@ -77,13 +77,12 @@ async function firstEpisode(
     candidates = 3,
     beta = 2,
     foresight,
-    critic,
-  }: Partial<Pick<Choosing, "candidates" | "beta" | "foresight" | "critic">>,
+  }: Partial<Pick<Choosing, "candidates" | "beta" | "foresight">>,
 ) {
   const cost = noCost();
   const policy = choosingPolicy(
     acting,
-    { candidates, beta, foresight, critic, whiteSpace: "collapse" },
+    { candidates, beta, foresight, whiteSpace: "collapse" },
     cost,
   );
   const [group] = await rollout({
@@ -181,25 +180,6 @@ describe("choosing", () => {
     expect(more.candidates).toEqual((await candidatesOf(true, vague)).candidates);
     expect(more.cost.sampled).toBe(all.cost.sampled);
     expect(more.cost.read).toBe(2 * all.cost.read + 4);
-  });
-
-  it("adds what a critic expects to follow, of what can be read", async () => {
-    const player = actor([go!, wrong, wrong]);
-    const valued: number[][] = [];
-    const valuesOf = async (answered: readonly { readonly ids: readonly number[] }[]) => {
-      valued.push(answered.map(({ ids }) => ids.at(-1)!));
-      return [0.1, 0.5];
-    };
-    const { episode } = await firstEpisode(player, { critic: { weight: 5, valuesOf } });
-    expect(valued).toEqual([[tokenizer.id("<|see|>"), tokenizer.id("<|see|>")]]);
-    expect(episode.steps[0]!.candidates).toEqual([
-      { action: wrong, votes: 2, value: 0.1, score: Math.log(2) + 0.5 },
-      { action: go, votes: 1, value: 0.5, score: 2.5, chosen: true },
-    ]);
-    const same = actor([go!, go!, go!]);
-    const { episode: agreed } = await firstEpisode(same, { critic: { weight: 5, valuesOf } });
-    expect(valued).toHaveLength(1);
-    expect(agreed.steps[0]!.candidates).toHaveLength(1);
   });
 
   it("tries candidates on copies of the world, which stays as it is", async () => {

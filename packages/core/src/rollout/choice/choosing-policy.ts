@@ -12,7 +12,6 @@ import {
   responseEndIds,
   stepPrompt,
 } from "../../text/encode.js";
-import type { Sequence } from "../../text/sequence.js";
 import { readAction } from "../../text/verbatim.js";
 import type { Candidate } from "../episode.js";
 import type { ActingModel, Policy, Reply, Situation } from "../policy.js";
@@ -32,14 +31,9 @@ export interface Choosing {
   readonly beta: number;
   /** Without it, votes decide. */
   readonly foresight?: Foresight | undefined;
-  /** A critic, and the weight of its values. */
-  readonly critic?: { readonly weight: number; readonly valuesOf: Valuation } | undefined;
   /** What becomes of white space inside an action, in this environment. */
   readonly whiteSpace?: "keep" | "collapse" | undefined;
 }
-
-/** What follows actions, as a critic values it: a share of the largest return for each. */
-export type Valuation = (answered: readonly Sequence[]) => Promise<readonly number[]>;
 
 /** What choosing cost. */
 export interface ChoiceCost extends ForesightCost {
@@ -76,7 +70,7 @@ interface Option {
 export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: ChoiceCost): Policy {
   const { engine, tokenizer, style, sampling } = model;
   const { maxContext } = engine.capabilities;
-  const { foresight, whiteSpace, critic } = choosing;
+  const { foresight, whiteSpace } = choosing;
   // Predictions branch off from the prompt; where prompts continue one another, the next step does.
   const continued = style.continuing || foresight !== undefined;
   const stop = responseEndIds(tokenizer, style).map((id) => [id]);
@@ -152,11 +146,10 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
         }
       });
       const forecasts = await foreseen(asked);
-      const values = await valued(asked);
       return Promise.all(
         drawn.map(async (options, i): Promise<Reply> => {
           if (options === undefined) return { response: "", overflow: true };
-          const candidates = await weighed(options, forecasts, values, asked);
+          const candidates = await weighed(options, forecasts, asked);
           const chosen = options[candidates.findIndex((one) => one.chosen)]!;
           const { response, sample } = chosen;
           cost.acted += sample.tokens.length;
@@ -187,20 +180,9 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
     return new Map([...asked.keys()].map((option, at) => [option, forecasts[at]!]));
   }
 
-  async function valued(
-    asked: ReadonlyMap<Option, Question>,
-  ): Promise<ReadonlyMap<Option, number>> {
-    if (critic === undefined || asked.size === 0) return new Map();
-    const from = performance.now();
-    const values = await critic.valuesOf([...asked.values()].map(({ answered }) => answered));
-    cost.predicting += (performance.now() - from) / 1000;
-    return new Map([...asked.keys()].map((option, at) => [option, values[at]!]));
-  }
-
   async function weighed(
     options: readonly Option[],
     forecasts: ReadonlyMap<Option, Forecast>,
-    values: ReadonlyMap<Option, number>,
     asked: ReadonlyMap<Option, Question>,
   ): Promise<readonly Candidate[]> {
     const weighs = foresight !== undefined && options.length > 1;
@@ -212,18 +194,13 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
         const refused = isReadable ? forecast?.refused : 1;
         const question = asked.get(option);
         const truth = weighs && question !== undefined ? await truthOf(question) : undefined;
-        const value = values.get(option);
-        const score =
-          Math.log(votes) -
-          (weighs ? choosing.beta * logit(refused!) : 0) +
-          (critic === undefined ? 0 : critic.weight * (value ?? 0));
+        const score = Math.log(votes) - (weighs ? choosing.beta * logit(refused!) : 0);
         return {
           action,
           votes,
           ...(forecast?.predicted !== undefined && { predicted: forecast.predicted }),
           ...(forecast?.probability !== undefined && { probability: forecast.probability }),
           ...(weighs && { refused: refused! }),
-          ...(value !== undefined && { value }),
           ...(truth && { truth }),
           score,
         };
