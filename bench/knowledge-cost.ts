@@ -1,11 +1,10 @@
 /**
- * What choosing before acting and counterfactuals cost, with the agent in examples/try-start in the
- * household, on the embedded engine.
+ * What choosing before acting costs, with the agent in examples/try-start in the household, on the
+ * embedded engine.
  *
  *   npm run bench -- knowledge-cost [--rounds 5] [--tasks 64] [--threads 1]
  *
- * Ways of acting take turns on the same tasks of test_unseen; with counterfactuals and without, the same
- * groups are learnt in turns, at a learning rate of 0. The first round of each only warms up. Processor
+ * Ways of acting take turns on the same tasks of test_unseen. The first round only warms up. Processor
  * time, which other programs change less than time, is all threads'.
  *
  * `self` predicts no more of an answer than tells, as to find β; `whole` all of it, as it is recorded.
@@ -16,14 +15,9 @@
  *                   computed again
  *   WAY_cpu         processor seconds per step ÷ those of acting
  *   WAY_s           the same by the clock
- *   tried_tokens    tokens learnt with 4 counterfactual states a group ÷ without
- *   tried_cpu, tried_s   time of scoring, preparing and learning ÷ without
- *   tried_prepare   share of that spent on trying and preparing
- *   tried_update_cpu, tried_update_s   time of a whole update, acting included ÷ without
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { computeAdvantages } from "@pawl/core/advantages/advantages.js";
 import type { ActingEngine } from "@pawl/core/engine/engine.js";
 import { openEnvironment } from "@pawl/core/envs/open.js";
 import { findEnvKind } from "@pawl/core/envs/registry.js";
@@ -45,7 +39,6 @@ import type { Policy } from "@pawl/core/rollout/policy.js";
 import { rollout } from "@pawl/core/rollout/rollout.js";
 import { promptStyle } from "@pawl/core/text/prompt.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
-import { createLearner } from "@pawl/core/train/learner.js";
 import { trainConfig } from "@pawl/training/config.js";
 import { openModel } from "@pawl/training/open-model.js";
 import { findModel } from "@pawl/training/saved-model.js";
@@ -126,13 +119,12 @@ export async function main(args: readonly string[] = []): Promise<object> {
       threads: { type: "string", default: "1" },
     },
   });
-  const parsed = trainConfig(findEnvKind(quick.env.name)).parse({
+  const config = trainConfig(findEnvKind(quick.env.name)).parse({
     ...quick,
     model: { start: START },
     engine: { threads: Number(options.threads) },
     warmStart: { episodes: 0 },
   });
-  const config = { ...parsed, optimizer: { ...parsed.optimizer, learningRate: 0 } };
   const environment = openEnvironment({ ...quick.env });
   const { weights, tokenizer: files } = await findModel(START);
   const start = { folder: weights, tokenizer: files };
@@ -148,10 +140,10 @@ export async function main(args: readonly string[] = []): Promise<object> {
     sampling: { maxTokens: config.maxTokens, temperature: 1 },
   };
   const tasks = evaluationTasks(environment, "test_unseen", { tasks: Number(options.tasks) });
-  const play = (policy: Policy, groupSize = 1, some = tasks): Promise<readonly Group[]> =>
+  const play = (policy: Policy): Promise<readonly Group[]> =>
     rollout({
-      ...{ environment, policy, style, groupSize, seed: 0, stepLimit: quick.stepLimit },
-      tasks: some,
+      ...{ environment, policy, style, tasks, groupSize: 1, seed: 0 },
+      stepLimit: quick.stepLimit,
     });
   const rounds = Array.from({ length: Number(options.rounds) + 1 }, (_, round) => round);
 
@@ -203,52 +195,11 @@ export async function main(args: readonly string[] = []): Promise<object> {
     ] as const)
       ways[`${way}_${name}`] = rounded(median(played.map((one) => one[way][of] / one.acting[of])));
 
-  const actOnce = () =>
-    timed(() => play(enginePolicy(acting), config.groupSize, tasks.slice(0, config.groups)));
-  const [groups] = await actOnce();
-  const advantages = computeAdvantages(groups, config.advantage);
-  const learning = async (counterfactual: number) => {
-    const paw = { ...config.paw, counterfactual };
-    const learner = createLearner({ engine, environment, tokenizer, style }, { ...config, paw });
-    const place = { index: 0, seed: 0, stepsBefore: 0, stepsInAll: 1 };
-    const [prepared, before] = await timed(async () =>
-      learner.prepare(groups, advantages, await learner.score(groups), place),
-    );
-    const [result, after] = await timed(() => learner.learn(prepared, place));
-    return {
-      tokens: result!.learnt.tokens,
-      cpu: before.cpu + after.cpu,
-      clock: before.clock + after.clock,
-      prepare: before.cpu / (before.cpu + after.cpu),
-    };
-  };
-  const learnt: {
-    readonly off: Awaited<ReturnType<typeof learning>>;
-    readonly on: Awaited<ReturnType<typeof learning>>;
-    readonly acting: Spent;
-  }[] = [];
-  for (const round of rounds) {
-    const first = round % 2 === 0 ? 0 : 4;
-    const [, spent] = await actOnce();
-    const [a, b] = [await learning(first), await learning(4 - first)];
-    if (round > 0)
-      learnt.push({ ...(first === 0 ? { off: a, on: b } : { off: b, on: a }), acting: spent });
-  }
   await engine.dispose();
-  const over = (of: "tokens" | "cpu" | "clock"): number =>
-    rounded(median(learnt.map(({ off, on }) => on[of] / off[of])));
-  const overUpdate = (of: "cpu" | "clock"): number =>
-    rounded(median(learnt.map(({ off, on, acting: a }) => (a[of] + on[of]) / (a[of] + off[of]))));
   return {
     ...ways,
     acting_tokens: rounded(median(played.map(({ acting: one }) => one.tokens))),
     acting_ms: rounded(1000 * median(played.map(({ acting: one }) => one.cpu))),
-    tried_tokens: over("tokens"),
-    tried_cpu: over("cpu"),
-    tried_s: over("clock"),
-    tried_update_cpu: overUpdate("cpu"),
-    tried_update_s: overUpdate("clock"),
-    tried_prepare: rounded(median(learnt.map(({ on }) => on.prepare))),
     machine: `${cpus().length} × ${cpus()[0]!.model}, Node ${process.version}, ${options.threads} threads`,
     load: rounded(loadavg()[0]!),
     rounds: Number(options.rounds),

@@ -102,10 +102,6 @@ export const numbered: Readonly<
   alpha: { does: "α of the selection", changes: (alpha) => paw({ alpha }) },
   rho: { does: "ρ of the mask", changes: (rho) => paw({ rho }) },
   lambda: { does: "a fixed λ", changes: (lambda) => paw({ lambda }) },
-  counterfactual: {
-    does: "states of every group in which other actions are tried and learnt",
-    changes: (counterfactual) => paw({ counterfactual }),
-  },
   kl: { does: "coefficient of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
   beta2: { does: "Adam's β₂", changes: (beta2) => ({ optimizer: { beta2 } }) },
 };

@@ -10,7 +10,6 @@ import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";
 import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
 import { checkBranching } from "@pawl/core/train/branching.js";
 import { checkCorrections } from "@pawl/core/train/corrections.js";
-import { checkCounterfactuals } from "@pawl/core/train/counterfactuals.js";
 import { checkCurriculum } from "@pawl/core/train/curriculum.js";
 import { evaluationTasks } from "@pawl/core/train/evaluate.js";
 import { checkHints } from "@pawl/core/train/hints.js";
@@ -113,7 +112,6 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
   });
   checkCorrections(config.corrections, environment);
-  checkCounterfactuals(config.paw, environment);
   checkCritic(config);
   checkDistillation(config);
   // A plugin's loss may be no expression: say so now.

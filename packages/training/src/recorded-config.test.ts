@@ -90,18 +90,19 @@ const withPaw = (more: object): string => {
 };
 
 it.each([
-  ["skipWithoutSignal", "off", "updates"],
-  ["dedupe", false, true],
-  ["horizon", 1, 2],
-  ["gradientCap", undefined, 0.5],
-  ["gradientLength", undefined, "cmae"],
-] as const)("a run with the removed paw.%s is read if that was off", (name, off, on) => {
+  ["skipWithoutSignal", "off", "updates", "74aad12"],
+  ["dedupe", false, true, "74aad12"],
+  ["horizon", 1, 2, "74aad12"],
+  ["gradientCap", undefined, 0.5, "74aad12"],
+  ["gradientLength", undefined, "cmae", "74aad12"],
+  ["counterfactual", 0, 4, "fd8def35"],
+] as const)("a run with the removed paw.%s is read if that was off", (name, off, on, last) => {
   expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
   const none = withPaw({ [name]: on, loss: "off" });
   expect(trainConfigOf(none).paw).toEqual({ ...config.paw, loss: "off" });
   const set = withPaw({ [name]: on });
   expect(() => trainConfigOf(set)).toThrow(
-    `paw.${name} ${JSON.stringify(on)} (removed; commit 74aad12 is the last that has it). Read it with that version.`,
+    `paw.${name} ${JSON.stringify(on)} (removed; commit ${last} is the last that has it). Read it with that version.`,
   );
   // Its model can act all the same.
   expect(config).toMatchObject(actingConfigOf(set)!);
@@ -119,4 +120,8 @@ it("a warm start from before shared one mean where it learnt observations", () =
     return trainConfigOf(folder).warmStart.sft.mean;
   };
   expect([0, 0.3].map(meanOf)).toEqual(["each", "together"]);
+});
+
+it("the training that the site shows is read", () => {
+  expect(trainConfigOf("docs/browser/runs/trial").paw).toMatchObject({ loss: "cmae", every: 1 });
 });

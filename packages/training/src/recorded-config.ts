@@ -75,17 +75,20 @@ const ACTING_HISTORY = [...PROMPT_TOKENS, FIRST_TASKS, ...RENAMED_ENGINE] as con
 export const SHARED_HISTORY = [...ACTING_HISTORY, ...RENAMED_OBJECTIVE] as const;
 
 /** What PaW could do beyond the paper. Where it was on, an update has other numbers than today. */
-const REMOVED_PAW = [
-  ["skipWithoutSignal", "off"],
-  ["dedupe", false],
-  ["horizon", 1],
-  ["gradientCap", undefined],
-  ["gradientLength", undefined],
-].map(([name, off]) => ({
+const REMOVED_PAW = (
+  [
+    ["skipWithoutSignal", "off", "74aad12"],
+    ["dedupe", false, "74aad12"],
+    ["horizon", 1, "74aad12"],
+    ["gradientCap", undefined, "74aad12"],
+    ["gradientLength", undefined, "74aad12"],
+    ["counterfactual", 0, "fd8def35"],
+  ] as const
+).map(([name, off, last]) => ({
   path: `paw.${name}`,
   gone: (value: unknown, { paw }: SettingsTree) =>
     value === undefined || value === off || (paw as SettingsTree).loss === "off",
-  last: "74aad12",
+  last,
 }));
 
 const TRAIN = {

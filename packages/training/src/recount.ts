@@ -79,13 +79,12 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
         "policy.actionEntropy": mean(rows.map(({ entropy }) => entropy!)),
       }),
     ...(rows.length > 0 && { "policy.tokens": actions }),
-    // Other targets have other lengths, which the record does not say; nor does it have counterfactuals.
+    // Other targets have other lengths, which the record does not say.
     ...((paw.loss === "off" ||
       (isSelectable &&
         paw.targets === "own" &&
         paw.until === undefined &&
-        paw.skip === undefined &&
-        paw.counterfactual === 0)) && {
+        paw.skip === undefined)) && {
       "world.targets": targets,
       "train.tokens": tokensRead(
         rows,

@@ -273,14 +273,14 @@ async function createReplayer(
     const learner = createLearner(context, { ...configAt(index), mismatchLimit });
     const scored = await learner.score(groups);
     const advantages = advantagesOf(groups, scored.valueTable);
-    const seed = updateSeed(config, index);
-    const prepared = await learner.prepare(groups, advantages, scored, { index, seed });
+    const prepared = learner.prepare(groups, advantages, scored, index);
     const terms = { critic: valued && !own, sampler: sampler || stale };
     const gradients = await measureGradients(engine, prepared, configAt(index), terms, index);
     // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's
     // anyway.
     const isAsSampled = !sampler && !stale && engine.capabilities.sixteenBits !== true && !full;
     const passes = isAsSampled ? await engine.forward(actionSequences(prepared.transitions)) : [];
+    const seed = updateSeed(config, index);
     const result = await learner.learn(prepared, {
       stepsBefore,
       stepsInAll: expectedSteps(stepsBefore, index, configAt(index)),

@@ -6,6 +6,7 @@ it("says what a removed or renamed setting is called now, as a flag or in a file
   expect(hintFor("invalid.patience", [])).toBe(" It is now called invalidActionLimit.");
   expect(hintFor("--gradient-sample", [])).toMatch(/gradients\.every/);
   expect(hintFor("--engine.name", ["--env.name"])).toMatch(/engine\.address/);
+  expect(hintFor("--paw.counterfactual", [])).toMatch(/removed: .*results\/knowledge/);
   expect(hintFor("--choose.critic", ["--critic.weights"])).toMatch(/removed: .*results\/knowledge/);
 });
 

@@ -11,6 +11,7 @@ const REPLACED: ReadonlyMap<string, string> = new Map(
     lanes: "It is now called concurrency.",
     gradientSample:
       "Gradients are now measured on whole updates: gradients.every sets how often (0: never).",
+    counterfactual: "It was removed: it taught no more than ECHO (docs/results/knowledge.md).",
     "choose.critic":
       "It was removed: a critic's values added nothing to votes (docs/results/knowledge.md).",
   }),

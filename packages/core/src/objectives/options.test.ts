@@ -25,7 +25,6 @@ describe("settings of objectives", () => {
     });
     expect(pawOptions().parse({})).toEqual({
       loss: "cmae",
-      counterfactual: 0,
       rho: 0.2,
       mask: "below",
       alpha: 0.75,

@@ -64,13 +64,6 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
         .describe(
           "do not predict what this regular expression matches at the beginning of an observation, such as warnings (ECHO)",
         ),
-      counterfactual: z
-        .int()
-        .min(0)
-        .default(0)
-        .describe(
-          "states of every group in which other actions are tried on copies of the world, one that is refused and one that is not, and learnt in place of as many observations (0: none)",
-        ),
       every: z
         .int()
         .min(1)

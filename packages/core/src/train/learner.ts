@@ -5,8 +5,7 @@
  * each stage gets its settings:
  *
  *   score     what the engine, and a separate critic, compute for the actions
- *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11), and what
- *             other actions would have brought
+ *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11)
  *   measure   how both gradients relate
  *   correct   what a teacher would have done in failed episodes
  *   learn     mini-batches, one optimiser step each
@@ -28,7 +27,6 @@ import {
 } from "../update/transitions.js";
 import { prepareUpdate, type Update } from "../update/update.js";
 import { type Corrections, correct } from "./corrections.js";
-import { counterfactualsOf } from "./counterfactuals.js";
 import type { Critic } from "./critic.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
@@ -93,8 +91,8 @@ export interface Learner {
     groups: readonly Group[],
     advantages: Advantages,
     scored: ScoredActions,
-    place: { readonly index: number; readonly seed: number },
-  ): Promise<Update>;
+    index: number,
+  ): Update;
   /** How both gradients relate, if there are two and it is time to measure; changes no weights. */
   measure(update: Update, index: number): Promise<GradientRelation | undefined>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
@@ -122,22 +120,17 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
   return {
     score: (groups) => scoreActions(engine, groups, wanted, context),
 
-    async prepare(groups, advantages, { results }, { index, seed }) {
-      const { maxContext: maxTokens } = engine.capabilities;
-      const now = pawAt(paw, index);
-      const setup = { environment, style, tokenizer, maxTokens, seed };
-      return prepareUpdate(groups, advantages, {
-        paw: now,
+    prepare: (groups, advantages, { results }, index) =>
+      prepareUpdate(groups, advantages, {
+        paw: pawAt(paw, index),
         tokenizer,
         aggregation,
         maxReturn: environment.maxReturn,
         ownGroups: values,
-        maxTokens,
+        maxTokens: engine.capabilities.maxContext,
         results,
         distillation: context.teacher && options.distillation,
-        counterfactuals: await counterfactualsOf(groups, now, setup),
-      });
-    },
+      }),
 
     measure: (update, index) => measureGradients(engine, update, options, terms, index),
 

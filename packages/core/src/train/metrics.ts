@@ -31,7 +31,6 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "world.lambda": summary.meanLambda,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
-    "world.counterfactuals": summary.counterfactuals || Number.NaN,
     "distillation.kl": summary.teacherDistance ?? Number.NaN,
     "policy.actionEntropy": summary.meanActionEntropy,
     ...learntMetrics(done.learnt?.metrics),

@@ -52,7 +52,7 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
 
     // The transitions of highest action entropy (lines 3 to 6, PaW eq. 4),
     // and λ of every group (line 9, PaW eq. 10).
-    const prepared = await learner.prepare(groups, advantages, scored, { index, seed });
+    const prepared = learner.prepare(groups, advantages, scored, index);
     lap("prepare");
 
     // Beyond the paper: how both gradients relate, and a teacher's corrections.

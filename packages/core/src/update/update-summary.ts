@@ -3,7 +3,6 @@ import { mean } from "../advantages/statistics.js";
 import type { Group } from "../rollout/episode.js";
 import { teacherDistance } from "./distillation.js";
 import type { TargetedTransition } from "./transitions.js";
-import type { Countable } from "./weights.js";
 
 /** Statistics of an update, for its metrics. */
 export interface UpdateSummary {
@@ -11,10 +10,8 @@ export interface UpdateSummary {
   readonly episodes: number;
   readonly brokenEpisodes: number;
   readonly actionTokens: number;
-  /** Observation tokens that are targets, of counterfactuals too. */
+  /** Observation tokens that are targets. */
   readonly observationTokens: number;
-  /** Answers to actions that were not taken. */
-  readonly counterfactuals: number;
   /** Transitions in the pool of selection: with an observation. */
   readonly pool: number;
   /** Fraction of the pool that was selected. */
@@ -33,7 +30,6 @@ export function summarise(
   groups: readonly Group[],
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
-  imagined: readonly Countable[],
 ): UpdateSummary {
   const learnt = new Set(transitions.map((transition) => transition.group));
   const episodes = groups.flatMap((group) => group.episodes);
@@ -44,11 +40,9 @@ export function summarise(
     episodes: episodes.length - brokenEpisodes,
     brokenEpisodes,
     actionTokens: sum(transitions, ({ actionStart, actionEnd }) => actionEnd - actionStart),
-    observationTokens:
-      sum(transitions, ({ tokens: { observation } }) =>
-        observation === undefined ? 0 : observation.end - observation.start,
-      ) + sum(imagined, ({ observationTokens }) => observationTokens),
-    counterfactuals: imagined.length,
+    observationTokens: sum(transitions, ({ tokens: { observation } }) =>
+      observation === undefined ? 0 : observation.end - observation.start,
+    ),
     pool,
     selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),
     meanActionEntropy: mean(transitions.map(({ entropy }) => entropy)),

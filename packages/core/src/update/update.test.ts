@@ -89,7 +89,6 @@ describe("prepareUpdate", () => {
       brokenEpisodes: 1,
       actionTokens: 4,
       observationTokens: 6,
-      counterfactuals: 0,
       pool: 4,
       selectedShare: 0.75,
       meanLambda: 0.75,

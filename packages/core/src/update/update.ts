@@ -11,7 +11,6 @@
  *   select    whether it teaches the world model (PaW eq. 4)
  *   target    its tokens h_t ⊕ a_t, with o_{t+1} appended if it is selected
  *   weigh     the weights of its tokens (PaW eq. 1, 9, 11), by the λ of its group (PaW eq. 10)
- *   make room for what other actions would have brought (counterfactuals.ts), if that is learnt too
  *   trim      observations of weight 0 (λ_g = 0) are dropped, so that they cost nothing
  *
  * Tokens of actions and of appended observations are targets, with per-token inputs and weights.
@@ -19,12 +18,6 @@
 import type { Advantages } from "../advantages/advantages.js";
 import { type PawOptions, type PawSettings, pawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
-import {
-  type Counterfactual,
-  imaginedSequence,
-  imaginedTargets,
-  withRoom,
-} from "./counterfactuals.js";
 import { type Distillation, distilledAdvantage, teacherDistance } from "./distillation.js";
 import { type MergedSequence, mergeContinuations, type StepSequence } from "./merge.js";
 import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
@@ -42,7 +35,7 @@ import {
   type WeighedTransition,
 } from "./transitions.js";
 import { summarise, type UpdateSummary } from "./update-summary.js";
-import { type Countable, type PolicyAggregation, policyWeights, worldWeights } from "./weights.js";
+import { type PolicyAggregation, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
 export interface UpdateOptions {
@@ -58,8 +51,6 @@ export interface UpdateOptions {
   readonly results?: ActionResults;
   /** Needs the teacher's log-probabilities. */
   readonly distillation?: Distillation | undefined;
-  /** What other actions would have brought: for `paw.counterfactual`. */
-  readonly counterfactuals?: readonly Counterfactual[];
   /** For `paw.until`, `paw.skip`, and texts as `paw.targets`. */
   readonly tokenizer?: TargetTokenizer;
 }
@@ -92,20 +83,8 @@ export function prepareUpdate(
 ): Update {
   const paw = pawOptions().parse(given.paw);
   const options = { ...given, paw, aggregation: given.aggregation ?? "token-mean" };
-  if (paw.counterfactual > 0 && given.counterfactuals === undefined)
-    throw new Error(
-      "paw.counterfactual needs what was tried: counterfactuals, see counterfactualsOf",
-    );
   if (options.ownGroups !== true) return prepareGroups(groups, advantages, options);
-  const counterfactuals = given.counterfactuals?.map((one) => ({
-    ...one,
-    group: sumOf(groups.slice(0, one.group), ({ episodes }) => episodes.length) + one.episode,
-    episode: 0,
-  }));
-  return prepareGroups(...ungroup(groups, advantages), {
-    ...options,
-    ...(counterfactuals && { counterfactuals }),
-  });
+  return prepareGroups(...ungroup(groups, advantages), options);
 }
 
 function prepareGroups(
@@ -118,19 +97,11 @@ function prepareGroups(
   const measured = measure(credited, paw);
   const selected = select(measured, paw);
   const lambdas = lambdasOf(groups, options);
-  const imagined = imaginedTargets(options.counterfactuals ?? [], lambdas, options.maxTokens);
-  const retargeted = target(retarget(selected, paw, options.tokenizer), options);
-  const targeted = withRoom(retargeted, imagined);
-  const countable = [...targeted.map(countableOf), ...imagined];
-  const world = worldWeights(countable, lambdas, paw.aggregation);
-  const learnt = trim(weigh(targeted, world, options));
-  const steps = mergeContinuations(learnt.map(stepSequence));
-  const inputs = Object.keys(steps[0]?.inputs ?? {});
-  const others = imagined.map((one, i) =>
-    imaginedSequence(one, world[targeted.length + i]!, inputs),
-  );
-  const sequences = [...steps, ...others];
-  const summary = summarise(groups, learnt, lambdas, imagined);
+  const targeted = target(retarget(selected, paw, options.tokenizer), options);
+  const weighed = weigh(targeted, lambdas, options);
+  const learnt = trim(weighed);
+  const sequences = mergeContinuations(learnt.map(stepSequence));
+  const summary = summarise(groups, learnt, lambdas);
   return { transitions: selected, sequences, lambdas, summary };
 }
 
@@ -276,26 +247,20 @@ export function withObservation(transition: Transition, maxTokens: number): Targ
   return { ids: sequence.ids.slice(0, end), observation: { start, end }, cut };
 }
 
-const countableOf = ({
-  group,
-  episode,
-  actionStart,
-  actionEnd,
-  tokens: { observation },
-}: TargetedTransition): Countable => ({
-  group,
-  episode,
-  actionTokens: actionEnd - actionStart,
-  observationTokens: observation ? observation.end - observation.start : 0,
-});
-
 /** Each transition with the weights of its tokens. */
 function weigh(
   transitions: readonly TargetedTransition[],
-  world: readonly number[],
+  lambdas: readonly number[],
   { paw, aggregation }: FullOptions,
 ): readonly WeighedTransition[] {
-  const policy = policyWeights(transitions.map(countableOf), aggregation);
+  const countable = transitions.map(({ group, episode, actionStart, actionEnd, tokens }) => ({
+    group,
+    episode,
+    actionTokens: actionEnd - actionStart,
+    observationTokens: tokens.observation ? tokens.observation.end - tokens.observation.start : 0,
+  }));
+  const policy = policyWeights(countable, aggregation);
+  const world = worldWeights(countable, lambdas, paw.aggregation);
   return transitions.map((transition, i) => ({
     ...transition,
     policyWeight: policy[i]!,
@@ -311,9 +276,6 @@ function trim(transitions: readonly WeighedTransition[]): readonly WeighedTransi
       : { ...transition, tokens: actionOnly(transition) },
   );
 }
-
-const sumOf = <T>(items: readonly T[], of: (item: T) => number): number =>
-  items.reduce((total, item) => total + of(item), 0);
 
 /** Each episode as its own group. */
 function ungroup(groups: readonly Group[], { advantages, returns }: Advantages) {

@@ -134,7 +134,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
       scaleAdvantages(computeAdvantages(acting, GRPO), options.task.weight),
     );
     const scored = await learner.score(groups);
-    const prepared = await learner.prepare(groups, advantages, scored, { index, seed });
+    const prepared = learner.prepare(groups, advantages, scored, index);
     const stepsInAll = expectedSteps(optimizerSteps, index, options);
     const onBatch = (done: number, total: number): void =>
       onActivity?.({ what: "learning", done, total, unit: "tokens" });

@@ -213,9 +213,7 @@ export function choosingPolicy(model: ActingModel, choosing: Choosing, cost: Cho
 
 /** What really follows, where that is known at once; nothing is chosen by it. */
 async function truthOf({ situation, action }: Question): Promise<Candidate["truth"]> {
-  if (isRemote(situation.env)) return undefined;
-  const { observation, valid } = await triedOut(situation, action);
-  return { observation, valid };
+  return isRemote(situation.env) ? undefined : triedOut(situation, action);
 }
 
 function logit(chance: number): number {

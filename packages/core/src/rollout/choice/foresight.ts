@@ -58,17 +58,17 @@ export const exactForesight: Foresight = async (questions) => {
 export async function triedOut(
   { env, task }: Pick<Situation, "env" | "task">,
   action: string,
-): Promise<WorldAnswer & { readonly done: boolean }> {
+): Promise<WorldAnswer> {
   if (!isRemote(env)) {
-    const { observation, info, done } = env.clone().step(action);
-    return { observation, valid: info.valid, done };
+    const { observation, info } = env.clone().step(action);
+    return { observation, valid: info.valid };
   }
   const copy = await env.clone?.();
   if (copy === undefined)
     throw new EnvError(`the world of task ${task.id} cannot be copied: choose vote, self or model`);
   try {
-    const { observation, info, done } = await copy.step(action);
-    return { observation, valid: info.valid, done };
+    const { observation, info } = await copy.step(action);
+    return { observation, valid: info.valid };
   } finally {
     await copy.close();
   }
