@@ -9,7 +9,9 @@
  * first scan; memory_mib the server's largest resident size. `…_cpu_ms` is the server's processor time
  * for the same, which a busy machine does not change much.
  *
- * open_updates_ms is the page of a run of 1,000 updates, from the server's first byte to its curves.
+ * open_updates_ms is the page of a run of 1,000 updates, from the server's first byte to its first
+ * chart; open_trial_ms the same of a recorded run of 16 updates (docs/browser/runs/trial). Each is the
+ * median of five openings, each by a server and a browser that have just started.
  *
  * train_ratio compares trainings that are watched with trainings that are not, turn by turn.
  * server_share is the processor time of the server from a training's first update to its end, as a
@@ -26,7 +28,7 @@ import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
 import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import type { EpisodePage, RunList } from "@pawl/ui/server/api.js";
 import { INDEX_FILE } from "@pawl/ui/server/episode-index.js";
-import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";
+import { makeLargeRun, makeLongRun, makeRuns } from "./shared/generated-runs.js";
 
 const CLI = join("dist", "lib", "main.js");
 const KEY = "bench-key-of-the-page";
@@ -48,7 +50,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
       makeLargeRun(join(large, "run"), option("episodes", 50_000), option("gb", 2) * 1e9);
     return {
       ...(await openRuns(many)),
-      ...(await openUpdates(join(root, "long"))),
+      ...(await openCharts(join(root, "long"))),
       ...(await openLarge(large)),
       ...(await training(root, option("trainings", 3))),
     };
@@ -139,25 +141,40 @@ async function openRuns(folder: string): Promise<Record<string, number>> {
   return { runs: listed, open_runs_ms, open_runs_cpu_ms, open_runs_seen_ms };
 }
 
-/** From the first byte of a server that has just started until the chart of 1,000 updates is drawn. */
-async function openUpdates(folder: string): Promise<Record<string, number>> {
-  if (browser === undefined) return {};
-  if (!existsSync(folder)) makeRuns(folder, 1, 1000);
-  const server = await openPage(folder);
+/** How often a run is opened; the median counts. */
+const OPENINGS = 5;
+
+/** Until a run's first chart is drawn, from the first byte of a server that has just started. */
+async function openChart(folder: string, run: string): Promise<number> {
   const { chromium } = await import("playwright-core");
-  const started = await chromium.launch({ executablePath: browser, args: ["--no-sandbox"] });
-  try {
-    const page = await started.newPage();
-    await page.goto(`${server.address}#/run/run-0`);
-    await page.waitForSelector("figure.chart canvas, figure.chart svg", { timeout: 120_000 });
-    const open_updates_ms = await page.evaluate<number>(
-      "Math.round(performance.now() - performance.getEntriesByType('navigation')[0].responseStart)",
-    );
-    return { open_updates_ms };
-  } finally {
-    await started.close();
-    await server.stop();
+  const times: number[] = [];
+  for (let n = 0; n < OPENINGS; n++) {
+    const server = await openPage(folder);
+    const started = await chromium.launch({ executablePath: browser!, args: ["--no-sandbox"] });
+    try {
+      const page = await started.newPage();
+      await page.goto(`${server.address}#/run/${run}`);
+      await page.waitForSelector("figure.chart canvas", { timeout: 120_000 });
+      times.push(
+        await page.evaluate<number>(
+          "Math.round(performance.now() - performance.getEntriesByType('navigation')[0].responseStart)",
+        ),
+      );
+    } finally {
+      await started.close();
+      await server.stop();
+    }
   }
+  return mid(times);
+}
+
+async function openCharts(folder: string): Promise<Record<string, number>> {
+  if (browser === undefined) return {};
+  if (!existsSync(folder)) makeLongRun(join(folder, "run"), 1000);
+  return {
+    open_updates_ms: await openChart(folder, "run"),
+    open_trial_ms: await openChart(join("docs", "browser", "runs"), "trial"),
+  };
 }
 
 const FILTERS = [
@@ -302,8 +319,6 @@ async function training(root: string, pairs: number) {
     const lines = readMetrics(metricsPath(folder), fail).slice(5);
     times[watched ? "watched" : "alone"].push(mean(lines.map(secondsOf)));
   }
-  const mid = (values: readonly number[]): number =>
-    values.toSorted((a, b) => a - b)[values.length >> 1]!;
   return {
     train_ratio: Number((mid(times.watched) / mid(times.alone)).toFixed(4)),
     server_share: Number((used.server / used.training).toFixed(5)),
@@ -311,6 +326,9 @@ async function training(root: string, pairs: number) {
     watched_s: Math.round(used.seconds),
   };
 }
+
+const mid = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,7 +1,10 @@
-/** Runs that are generated: many small ones, and one with a large record. */
+/** Runs that are generated: many small ones, a long one, and one with a large record. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom, type Random } from "@pawl/core/random.js";
 import type { Episode, Step } from "@pawl/core/rollout/episode.js";
+import type { Manifest } from "@pawl/core/runs/manifest.js";
+import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
 import { createRun } from "@pawl/core/runs/run-folder.js";
 
 const fail = (message: string): never => {
@@ -9,7 +12,8 @@ const fail = (message: string): never => {
 };
 
 /** Finished runs of 200 updates each, with different settings. */
-export function makeRuns(folder: string, count: number, updates = 200): void {
+export function makeRuns(folder: string, count: number): void {
+  const updates = 200;
   for (let n = 0; n < count; n++) {
     const config = {
       seed: n % 5,
@@ -30,6 +34,33 @@ export function makeRuns(folder: string, count: number, updates = 200): void {
       });
     run.finish("done");
   }
+}
+
+/** A finished run of many updates, each with the metrics of a recorded one; every tenth is evaluated. */
+export function makeLongRun(folder: string, updates: number): void {
+  const recorded = join("docs", "browser", "runs", "trial");
+  const read = (name: string): string => readFileSync(join(recorded, name), "utf8");
+  const lines = read("metrics.jsonl")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as MetricsLine);
+  const { config, seed } = JSON.parse(read("manifest.json")) as Manifest;
+  const run = createRun({ folder, kind: "train", seed, config: { ...config, updates } }, fail);
+  const random = createRandom(1);
+  const evaluation = lines.find((line) => "eval.valid_unseen.success" in line)!;
+  const others = lines.filter(({ update }) => update! >= 0);
+  for (let update = -1; update < updates; update++) {
+    const line = {
+      ...(update >= 0 && others[update % others.length]),
+      ...((update + 1) % 10 === 0 && evaluation),
+    };
+    const changed = Object.entries(line).map(([name, value]) => [
+      name,
+      Number.isInteger(value) ? value : value * (0.95 + 0.1 * random.next()),
+    ]);
+    run.recordMetrics({ ...Object.fromEntries(changed), update });
+  }
+  run.finish("done");
 }
 
 /** Texts in which few words are frequent and many are rare, and tokens with log-probabilities. */
