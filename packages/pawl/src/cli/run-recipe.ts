@@ -14,7 +14,11 @@ import { DEFAULT_WORLD } from "./worlds.js";
  * The recipe that `pawl train` takes for a run's world, or that of `--quick` if the run was made with it. Older runs do
  * not say; for them it is the nearer one.
  */
-export function runRecipe({ kind, config, recipe: recorded }: Manifest): Recipe | undefined {
+export function runRecipe({
+  kind,
+  config,
+  recipe: recorded,
+}: Pick<Manifest, "kind" | "config" | "recipe">): Recipe | undefined {
   const { name, data } = (config.env ?? {}) as Readonly<Record<string, unknown>>;
   if (kind !== "train" || typeof name !== "string") return undefined;
   try {

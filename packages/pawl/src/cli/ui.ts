@@ -108,6 +108,8 @@ export async function servePages(
   });
   const at = await listen(server, port, host);
   announce(`http://${at.host}/${key}/`);
+  // Until a browser asks: the settings' schemas, which the page of a run would have to wait for.
+  setImmediate(() => runRecipe({ kind: "train", config: { env: { name: DEFAULT_WORLD } } }));
   await aborted(signal);
   // Pages that listen would keep it open.
   setImmediate(() => server.closeAllConnections());

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { thinned } from "./thin.js";
+import { columnsOf, thinned } from "./thin.js";
 
 const numbers = (length: number, of: (i: number) => number | null) =>
   Array.from({ length }, (_, i) => of(i));
@@ -22,6 +22,14 @@ it("averages neighbours and keeps their range; evaluations stay as they were mea
     bands: { "train.return": { low: [1, 2, 9], high: [3, 5, 9] } },
     every: 3,
   });
+});
+
+it("rounds to seven digits, but not whole numbers", () => {
+  const values = Array.from({ length: 4000 }, (_, i) => Math.sin(i) * 10 ** ((i % 30) - 20));
+  const lines = values.map((value, update) => ({ update, value, whole: 123_456_789 + update }));
+  const { columns } = columnsOf(lines);
+  expect(columns.value).toEqual(values.map((value) => Number(value.toPrecision(7))));
+  expect(columns.whole).toEqual(lines.map(({ whole }) => whole));
 });
 
 it("keeps gaps, and never more rows than asked for", () => {

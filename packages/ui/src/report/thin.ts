@@ -37,7 +37,14 @@ export function thinned(table: MetricsColumns, most = MOST_POINTS): MetricsColum
 
 type Band = NonNullable<MetricsColumns["bands"]>[string];
 
-const rounded = (value: number): number => Number(value.toPrecision(7));
+/** To 7 digits, more than a chart or a table shows: by arithmetic where that is exact, as it is much faster. */
+function rounded(value: number): number {
+  if (Number.isInteger(value)) return value;
+  const size = Math.abs(value);
+  if (size < 1e-6 || size >= 1e6) return Number(value.toPrecision(7));
+  const scale = 10 ** (6 - Math.floor(Math.log10(size)));
+  return Math.round(value * scale) / scale;
+}
 
 /** The columns of some lines; `wanted` restricts the names. */
 export function columnsOf(
@@ -54,8 +61,6 @@ export function columnsOf(
   }
   return { update: lines.map(({ update = 0 }) => update), columns };
 }
-
-/** More digits than a chart or a table shows. */
 
 /** Means with their spread. */
 
