@@ -2,7 +2,7 @@
 
 import type { CutText } from "@pawl/ui/report/views.js";
 import type {
-  CandidateView,
+  AttemptView,
   CriticAdvantages,
   EpisodeView,
   ExpectedStep,
@@ -12,13 +12,13 @@ import type {
 } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Branches } from "./branches.js";
+import { Attempts } from "./attempts.js";
+import { Candidates } from "./candidates.js";
 import { Outcome } from "./episodes.js";
-import { Exchange } from "./exchange.js";
-import { shortNumber, shortPercent } from "./format.js";
+import { Content, Exchange } from "./exchange.js";
+import { count, shortNumber } from "./format.js";
 import { Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
-import { Scroll } from "./scroll.js";
 import { ask } from "./server.js";
 import { Text, visible } from "./text.js";
 import { COLOURINGS, type Colouring, Legend } from "./tokens.js";
@@ -32,7 +32,6 @@ export function Episode(props: {
   const { run, id } = props;
   const { query } = usePlace();
   const found = useLoaded(`${run} ${id}`, () => ask<EpisodeView>("episode", { run, id }));
-  const colouring = (query.colour ?? "logprob") as Colouring;
   const chosen = query.step === undefined ? undefined : Number(query.step);
   const [expected, setExpected] = useState<Readonly<Record<number, ExpectedStep>>>({});
   const [advantages, setAdvantages] = useState<CriticAdvantages>();
@@ -48,6 +47,8 @@ export function Episode(props: {
   }, [found.value, chosen]);
   const episode = found.value;
   if (episode === undefined) return <Waiting of={found} />;
+  const usual = hasProbabilities(episode) ? "logprob" : "none";
+  const colouring = (query.colour ?? usual) as Colouring;
   const others = Object.fromEntries(Object.entries(query).filter(([name]) => name !== "step"));
   const beside = (other: string | null, label: string, key: string): JSX.Element =>
     other === null ? (
@@ -88,8 +89,8 @@ export function Episode(props: {
       </h1>
       <p class="lead">
         {visible(episode.row.type)} · task {visible(episode.row.task)}
-        {episode.update !== null && ` · update ${episode.update + 1}`} · {episode.steps.length}{" "}
-        steps · return {shortNumber(episode.row.return)}
+        {episode.update !== null && ` · update ${episode.update + 1}`} ·{" "}
+        {count(episode.steps.length, "step")} · return {shortNumber(episode.row.return)}
         {episode.row.score !== null && ` · score ${shortNumber(episode.row.score)}`} · policy{" "}
         {visible(episode.row.policy)} · seed {episode.seed}
       </p>
@@ -105,7 +106,7 @@ export function Episode(props: {
             ))}
           </select>
         </label>
-        {props.session.play && (
+        {props.session.play && episode.checkpoint && (
           <button type="button" onClick={askModel} disabled={asking}>
             {asking ? "Asking…" : "Ask the checkpoint"}
           </button>
@@ -118,7 +119,7 @@ export function Episode(props: {
         colouring={colouring}
         steps={steps}
         critic={episode.critic}
-        mayAsk={props.session.play}
+        mayAsk={props.session.play && episode.checkpoint}
       />
       {episode.notes.map((note) => (
         <p class="hint">{visible(note)}</p>
@@ -131,7 +132,7 @@ export function Episode(props: {
         {episode.given !== null && (
           <div class="said world">
             <h3>Task</h3>
-            <Text of={episode.given} more={more(-1, "given")} />
+            <Content of={episode.given} more={more(-1, "given")} />
           </div>
         )}
         {episode.firstObservation.length > 0 && (
@@ -152,7 +153,7 @@ export function Episode(props: {
               chosen={chosen === i}
               run={run}
               id={id}
-              others={episode.group.length > 1}
+              group={episode.group}
               more={(field) => more(i, field)}
             />
           ))}
@@ -160,7 +161,7 @@ export function Episode(props: {
         {episode.result !== null && (
           <div class="said world">
             <h3>Returned</h3>
-            <Text of={episode.result} more={more(-1, "result")} />
+            <Content of={episode.result} more={more(-1, "result")} />
           </div>
         )}
         {episode.why !== null && (
@@ -179,28 +180,15 @@ export function Episode(props: {
           <p class="quiet">Stopped: {episode.row.stop.replace("-", " ")}.</p>
         )}
       </section>
-      <Branches tree={episode.tree} run={run} id={id} />
-      {episode.group.length > 1 && (
-        <section>
-          <h2>Attempts of the group</h2>
-          <ul class="group">
-            {episode.group.map((row) => (
-              <li>
-                <a
-                  href={link(["run", run, "episode", row.id], others)}
-                  aria-current={row.id === id ? "true" : undefined}
-                >
-                  attempt {row.attempt}
-                </a>{" "}
-                <Outcome of={row} /> {row.steps} steps, return {shortNumber(row.return)}
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Attempts group={episode.group} run={run} id={id} query={others} />
     </>
   );
 }
+
+const hasProbabilities = ({ steps }: EpisodeView): boolean =>
+  steps.some(({ tokens }) =>
+    tokens.some(({ kind, logprob }) => kind === "action" && logprob !== undefined),
+  );
 
 function withExpected(step: StepView, expected: ExpectedStep | undefined): StepView {
   if (expected === undefined || expected.tokens.length === 0) return step;
@@ -238,7 +226,7 @@ function Step(props: {
   readonly chosen: boolean;
   readonly run: string;
   readonly id: string;
-  readonly others: boolean;
+  readonly group: readonly AttemptView[];
   more(field: string): (from: number) => Promise<CutText>;
 }): JSX.Element {
   const { number, step, colouring, expected, more } = props;
@@ -246,8 +234,10 @@ function Step(props: {
   // A choice among one is none.
   const considered = step.candidates.length > 1 ? step.candidates : [];
   const foreseen = considered.find(({ chosen }) => chosen)?.predicted?.text;
+  const written = step.tokens.filter(({ kind }) => kind === "action").length;
   return (
     <li id={`step-${number}`} class={props.chosen ? "chosen" : ""}>
+      <Parting group={props.group} run={props.run} id={props.id} step={number} />
       <Exchange
         step={step}
         tokens={step.tokens}
@@ -269,10 +259,9 @@ function Step(props: {
         }
       />
       <div class="extras">
-        {step.seconds !== null && (
+        {step.seconds !== null && written > 0 && (
           <span class="quiet small">
-            {step.tokens.filter(({ kind }) => kind === "action").length} tokens written in{" "}
-            {step.seconds.toFixed(1)} s
+            {count(written, "token")} written in {step.seconds.toFixed(1)} s
           </span>
         )}
         {step.calls.length > 0 && (
@@ -288,7 +277,7 @@ function Step(props: {
           </details>
         )}
         <details>
-          <summary>Prompt ({step.promptPieces} pieces)</summary>
+          <summary>Prompt ({count(step.promptPieces, "piece")})</summary>
           {step.prompt.map(({ origin, role, text }, i) => (
             <div class="piece">
               <span class="quiet small">
@@ -298,7 +287,7 @@ function Step(props: {
             </div>
           ))}
         </details>
-        {props.others && (
+        {props.group.length > 1 && (
           <details
             onToggle={(event) => {
               if (event.currentTarget.open && group === undefined)
@@ -318,53 +307,34 @@ function Step(props: {
   );
 }
 
-/** The actions considered before a step, with what each was expected to bring. */
-function Candidates(props: {
-  readonly of: readonly CandidateView[];
+/** Where attempts part: what branches off here, or that this episode does. */
+function Parting(props: {
+  readonly group: readonly AttemptView[];
+  readonly run: string;
+  readonly id: string;
   readonly step: number;
-}): JSX.Element {
-  const { of } = props;
-  const isPredicted = of.some(({ predicted, refused }) => predicted !== null || refused !== null);
-  const isTried = of.some(({ truth }) => truth !== null);
+}): JSX.Element | null {
+  const { group, run, id, step } = props;
+  const own = group.find((row) => row.id === id);
+  const other = (row: AttemptView): JSX.Element => (
+    <a href={link(["run", run, "episode", row.id], { step })}>attempt {row.attempt}</a>
+  );
+  const trunk = group.find(({ attempt }) => attempt === own?.branch?.from);
+  if (trunk !== undefined && own?.branch?.step === step)
+    return (
+      <p class="hint">
+        Branches off {other(trunk)} here. The steps above were played and are learnt there.
+      </p>
+    );
+  const parting = group.filter(
+    ({ branch }) => branch?.step === step && branch.from === own?.attempt,
+  );
+  if (parting.length === 0) return null;
   return (
-    <Scroll label={`Candidates of step ${props.step}`}>
-      <table class="candidates">
-        <thead>
-          <tr>
-            <th>Considered</th>
-            <th>Votes</th>
-            {isPredicted && <th>Refused?</th>}
-            {isPredicted && <th>Predicted</th>}
-            {isTried && <th>A copy of the world answered</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {of.map(({ action, votes, predicted, refused, truth, chosen }) => (
-            <tr class={chosen ? "chosen" : ""}>
-              <td>
-                <code>{visible(action.text || "(no action)")}</code>
-                {chosen && <span class="badge solved">✓ chosen</span>}
-              </td>
-              <td>{votes}</td>
-              {isPredicted && <td>{refused === null ? "–" : shortPercent(refused)}</td>}
-              {isPredicted && <td>{predicted === null ? "–" : <Text of={predicted} />}</td>}
-              {isTried && (
-                <td>
-                  {truth === null ? (
-                    "–"
-                  ) : (
-                    <>
-                      {!truth.valid && <span class="badge failed">refused</span>}
-                      <Text of={truth.observation} />
-                    </>
-                  )}
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <p class="hint">
+      {parting.map((row, i) => [i > 0 && ", ", other(row)])}{" "}
+      {parting.length === 1 ? "branches" : "branch"} off here.
+    </p>
   );
 }
 

@@ -172,7 +172,9 @@ function FilterForm({
         choice("split", "Split", [["", "all"], ...same(page!.splits)])}
       {choice("stop", "Stopped", [
         ["", "any reason"],
-        ...same(["done", "step-limit", "stuck", "context-limit", "broken"]),
+        ...["done", "step-limit", "stuck", "context-limit", "broken"].map(
+          (name) => [name, name.replace("-", " ")] as const,
+        ),
       ])}
       {choice("invalid", "Invalid actions", [
         ["", "any"],
@@ -209,6 +211,7 @@ function EpisodeTable(props: {
   readonly rows: readonly EpisodeRow[];
   readonly query?: Readonly<Record<string, string>>;
 }): JSX.Element {
+  const scored = props.rows.some(({ score }) => score !== null);
   return (
     <Scroll label="Episodes">
       <table class="episodes">
@@ -227,9 +230,11 @@ function EpisodeTable(props: {
             <th scope="col" class="number">
               Return
             </th>
-            <th scope="col" class="number">
-              Score
-            </th>
+            {scored && (
+              <th scope="col" class="number">
+                Score
+              </th>
+            )}
             <th scope="col">Stopped</th>
           </tr>
         </thead>
@@ -249,8 +254,8 @@ function EpisodeTable(props: {
               <td class="number">{row.steps}</td>
               <td class="number">{row.invalid || ""}</td>
               <td class="number">{shortNumber(row.return)}</td>
-              <td class="number">{row.score === null ? "" : shortNumber(row.score)}</td>
-              <td>{row.stop === "done" ? "" : row.stop}</td>
+              {scored && <td class="number">{row.score === null ? "" : shortNumber(row.score)}</td>}
+              <td>{row.stop === "done" ? "" : row.stop.replace("-", " ")}</td>
             </tr>
           ))}
         </tbody>

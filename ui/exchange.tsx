@@ -28,7 +28,7 @@ export function Exchange(props: {
       : step.cut
         ? "truncated"
         : "malformed";
-  const written = step.response.text.trim() !== step.action.text.trim();
+  const written = !isSame(step.response, step.action);
   const own = colouring === "none" ? [] : tokens.filter(({ kind }) => kind === "action");
   return (
     <>
@@ -49,31 +49,30 @@ export function Exchange(props: {
         )}
         {(written || own.length === 0) && (
           <div class="action">
-            <ToolCall
-              text={step.action.text}
-              fallback={<Text of={step.action} more={more?.("action")} />}
-            />
+            <Action of={step.action} more={more?.("action")} />
           </div>
         )}
         {props.considered}
       </div>
-      <div class="said world">
-        <h3>
-          World
-          <AsExpected expected={expected} real={step.observation.text} />
-          {step.selected !== undefined && (
-            <span class={`badge ${step.selected ? "solved" : "plain"}`} title={SELECTION}>
-              {step.selected ? "✓ selected for the world model" : "not selected"}
-            </span>
-          )}
-        </h3>
-        <Answer
-          real={step.observation}
-          expected={expected}
-          tokens={tokens.filter(({ kind }) => kind === "observation")}
-          more={more?.("observation")}
-        />
-      </div>
+      {(step.observation.length > 0 || expected !== undefined) && (
+        <div class="said world">
+          <h3>
+            World
+            <AsExpected expected={expected} real={step.observation.text} />
+            {step.selected !== undefined && (
+              <span class={`badge ${step.selected ? "solved" : "plain"}`} title={SELECTION}>
+                {step.selected ? "✓ selected for the world model" : "not selected"}
+              </span>
+            )}
+          </h3>
+          <Answer
+            real={step.observation}
+            expected={expected}
+            tokens={tokens.filter(({ kind }) => kind === "observation")}
+            more={more?.("observation")}
+          />
+        </div>
+      )}
     </>
   );
 }
@@ -81,36 +80,65 @@ export function Exchange(props: {
 const SELECTION =
   "PaW trains the world model on the steps of an update at which the agent was least certain";
 
-/** An action that is a call of a tool, as one. */
-function ToolCall({
-  text,
-  fallback,
-}: {
-  readonly text: string;
-  readonly fallback: JSX.Element;
+/** A text; one that is an object as JSON as its fields. */
+export function Content(props: {
+  readonly of: CutText;
+  readonly class?: string;
+  readonly more?: ((from: number) => Promise<CutText>) | undefined;
 }): JSX.Element {
-  if (!text.startsWith("{")) return fallback;
+  const fields = fieldsOf(props.of);
+  return fields === undefined ? <Text {...props} /> : <Fields of={fields} />;
+}
+
+/** An action that is a call of a tool, as one. */
+function Action(props: {
+  readonly of: CutText;
+  readonly more?: ((from: number) => Promise<CutText>) | undefined;
+}): JSX.Element {
+  const call = callOf(props.of);
+  if (call === undefined) return <Content {...props} />;
+  return (
+    <div class="call">
+      <strong>{visible(call.name)}</strong>
+      <Fields of={call.given} />
+    </div>
+  );
+}
+
+type FieldValues = Readonly<Record<string, unknown>>;
+
+function Fields({ of }: { readonly of: FieldValues }): JSX.Element {
+  return (
+    <dl class="call-fields">
+      {Object.entries(of).map(([key, value]) => (
+        <div>
+          <dt>{visible(key)}</dt>
+          <dd>{visible(typeof value === "string" ? value : JSON.stringify(value))}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function fieldsOf({ text, length }: CutText): FieldValues | undefined {
+  if (!text.startsWith("{") || text.length < length) return undefined;
   try {
-    const {
-      tool,
-      name = tool,
-      arguments: given,
-    } = JSON.parse(text) as { tool?: unknown; name?: unknown; arguments?: unknown };
-    if (typeof name !== "string" || typeof given !== "object" || given === null) return fallback;
-    return (
-      <div class="call">
-        <strong>{visible(name)}</strong>
-        <dl>
-          {Object.entries(given).map(([key, value]) => (
-            <div>
-              <dt>{visible(key)}</dt>
-              <dd>{visible(typeof value === "string" ? value : JSON.stringify(value))}</dd>
-            </div>
-          ))}
-        </dl>
-      </div>
-    );
+    return JSON.parse(text) as FieldValues;
   } catch {
-    return fallback;
+    return undefined;
   }
+}
+
+function callOf(text: CutText): { readonly name: string; readonly given: FieldValues } | undefined {
+  const { tool, name = tool, arguments: given } = fieldsOf(text) ?? {};
+  return typeof name === "string" && typeof given === "object" && given !== null
+    ? { name, given: given as FieldValues }
+    : undefined;
+}
+
+/** Whether what was written is what was done, but for the words around a call. */
+function isSame(response: CutText, action: CutText): boolean {
+  if (response.text.trim() === action.text.trim()) return true;
+  const [written, done] = [callOf(response), callOf(action)];
+  return written !== undefined && JSON.stringify(written) === JSON.stringify(done);
 }

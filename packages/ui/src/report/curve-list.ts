@@ -88,7 +88,7 @@ const FIXED: readonly CurveSection[] = [
       {
         metric: "world.clipped",
         title: "Clipped share",
-        note: "share of observation tokens that the mask drops",
+        note: "observation tokens that the mask drops",
         percent: true,
       },
       {

@@ -21,7 +21,6 @@ export interface RunRow {
   readonly env: string;
   readonly seed: number;
   readonly createdAt: string;
-  readonly finishedAt: string | null;
   /** Updates done, and asked for. */
   readonly update: number | null;
   readonly updates: number | null;
@@ -54,12 +53,9 @@ export interface RunDetail {
   readonly folder: string;
   readonly error: string | null;
   readonly versions: Readonly<Record<string, string>>;
-  readonly summary: Readonly<Record<string, number>>;
   readonly recipe: string | null;
   readonly settings: readonly SettingRow[];
   readonly commands: readonly { readonly what: string; readonly command: string }[];
-  readonly hasTokenizer: boolean;
-  readonly checkpoint: boolean;
 }
 
 /** The metrics of a run. */
@@ -108,7 +104,6 @@ export interface EpisodePage {
   readonly splits: readonly string[];
   readonly problems: readonly string[];
   readonly wordsFull: boolean;
-  readonly seconds: number;
 }
 
 /** An action that was considered before a step. */
@@ -120,7 +115,6 @@ export interface CandidateView {
   readonly refused: number | null;
   /** What a copy of the world answered, and whether it accepted the action. */
   readonly truth: { readonly observation: CutText; readonly valid: boolean } | null;
-  readonly score: number;
   readonly chosen: boolean;
 }
 
@@ -132,7 +126,6 @@ export interface StepView extends ExchangeView {
     readonly text: CutText;
   }[];
   readonly promptPieces: number;
-  readonly temperature?: number;
   /** An agent's tool calls, and how long it waited for the response. */
   readonly calls: readonly {
     readonly tool: string;
@@ -145,14 +138,12 @@ export interface StepView extends ExchangeView {
   readonly tokens: readonly TokenView[];
 }
 
-/** The tree of an episode, if others branch off one another there. */
-export interface TreeView {
+/** An attempt of a group. */
+export interface AttemptView extends EpisodeRow {
   /** How many of its first steps a teacher took. */
   readonly hint: number;
-  /** How many of its first steps are those of the episode that it branched off. */
-  readonly shared: number;
-  /** The states at which that was left, in the order of time, and all that go on from there, itself first. */
-  readonly states: readonly { readonly step: number; readonly rows: readonly EpisodeRow[] }[];
+  /** The attempt that it branched off, and before which step. */
+  readonly branch: { readonly from: number; readonly step: number } | null;
 }
 
 /** An episode in full. */
@@ -168,12 +159,13 @@ export interface EpisodeView {
   readonly seed: number;
   readonly update: number | null;
   readonly steps: readonly StepView[];
-  readonly group: readonly EpisodeRow[];
-  readonly tree: TreeView;
+  readonly group: readonly AttemptView[];
   readonly older: string | null;
   readonly newer: string | null;
   /** Whether advantages need the values of a critic, which has to be asked. */
   readonly critic: boolean;
+  /** Whether the run has a checkpoint, which can be asked. */
+  readonly checkpoint: boolean;
   /** Why tokens or advantages are missing, if they are. */
   readonly notes: readonly string[];
 }

@@ -38,7 +38,6 @@ export function parseFilter(query: Readonly<Record<string, string>>): EpisodeFil
 
 /** The episodes that pass, a page of them. */
 export function filterEpisodes(index: EpisodeIndex, filter: EpisodeFilter): EpisodePage {
-  const started = performance.now();
   const { entries, words, progress, problems } = index;
   const { text = "", sort = "newest", from = 0 } = filter;
   const withText = text.trim() === "" ? undefined : words.find(text, entries.length);
@@ -61,7 +60,6 @@ export function filterEpisodes(index: EpisodeIndex, filter: EpisodeFilter): Epis
     splits: distinct("split"),
     problems,
     wordsFull: words.full,
-    seconds: (performance.now() - started) / 1000,
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { computeAdvantages } from "@pawl/core/advantages/advantages.js";
 import { HttpError } from "@pawl/core/http/http-server.js";
 import type { Episode, Group, Step } from "@pawl/core/rollout/episode.js";
+import { checkpointFolders } from "@pawl/core/runs/checkpoints.js";
 import { type EpisodeRecord, unpackEpisode } from "@pawl/core/runs/episode-record.js";
 import { episodesPath } from "@pawl/core/runs/small-file.js";
 import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
@@ -14,7 +15,6 @@ import { trainConfigOf } from "@pawl/training/recorded-config.js";
 import { TOKENIZER } from "@pawl/training/saved-model.js";
 import type { CutText, TokenView } from "../report/views.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
-import { treeOf } from "./branches.js";
 import { type EpisodeEntry, idOf } from "./episode-entry.js";
 import { rowOfEntry } from "./episode-filter.js";
 import type { EpisodeIndex } from "./episode-index.js";
@@ -110,7 +110,7 @@ export async function viewEpisode(
   const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
   const episode = await readEpisode(folder, entry);
   const notes: string[] = [];
-  const { tokenizer, advantages, selected, update, critic, tree } = await extras(
+  const { tokenizer, advantages, selected, update, critic, attempts } = await extras(
     folder,
     index.entries,
     entry,
@@ -132,11 +132,15 @@ export async function viewEpisode(
       ...viewStep(step, tokenizer, advantages?.[i]),
       ...(selected?.has(i) && { selected: selected.get(i)! }),
     })),
-    group: group.map(rowOfEntry),
-    tree,
+    group: group.map((one, i) => ({
+      ...rowOfEntry(one),
+      hint: attempts?.[i]?.hint ?? 0,
+      branch: attempts?.[i]?.branch ?? null,
+    })),
     older: beside(at - 1),
     newer: beside(at + 1),
     critic,
+    checkpoint: checkpointFolders(folder).length > 0,
     notes,
   };
 }
@@ -240,8 +244,10 @@ function tokenizerOf(folder: string): Promise<Tokenizer> {
 }
 
 /** What the record does not hold: token texts, advantages, the update and what it selected. */
-interface Extras extends Pick<EpisodeView, "update" | "critic" | "tree"> {
+interface Extras extends Pick<EpisodeView, "update" | "critic"> {
   readonly tokenizer: Tokenizer | undefined;
+  /** All of the group, where they were read. */
+  readonly attempts?: readonly Episode[];
   readonly advantages?: readonly (number | readonly number[])[] | undefined;
   readonly selected?: ReadonlyMap<number, boolean> | undefined;
 }
@@ -264,14 +270,13 @@ async function extras(
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, update: null, critic: false, tree: { hint: 0, shared: 0, states: [] } };
+    return { tokenizer, update: null, critic: false };
   }
   const update = Math.floor(entry.group / config.groups);
   const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
   const own = together.filter(({ group }) => group === entry.group);
   const attempts = await readEpisodes(folder, own);
   const groups = grouped(own, attempts);
-  const tree = treeOf(attempts[own.indexOf(entry)]!, attempts, own.map(rowOfEntry));
   const critic = hasCritic(config);
   const advantages = critic
     ? undefined
@@ -279,7 +284,7 @@ async function extras(
   const selected = isSelecting(config)
     ? await selectionOf(folder, config, together, entry, notes)
     : undefined;
-  return { tokenizer, advantages, selected, update, critic, tree };
+  return { tokenizer, attempts, advantages, selected, update, critic };
 }
 
 /** Which steps of an episode the world model learns from; those of the whole update compete. */
@@ -356,7 +361,6 @@ function viewStep(
     strayed: step.strayed === true,
     reward: step.reward,
     ...(typeof advantage === "number" && { advantage }),
-    ...(sequence?.temperature !== undefined && { temperature: sequence.temperature }),
     tokens: sequence === undefined || tokenizer === undefined ? [] : tokensOf(sequence, tokenizer),
     calls: (step.calls ?? []).map(({ tool, arguments: values, result }) => ({
       tool,
@@ -373,7 +377,6 @@ function viewStep(
         truth === undefined
           ? null
           : { observation: cutText(truth.observation, 1000), valid: truth.valid },
-      score: rest.score,
       chosen: rest.chosen === true,
     })),
   };

@@ -291,7 +291,7 @@ function rowOf(
   { described: { manifest, settings, groupKey }, tail }: RunEntry,
   differing: Values,
 ): RunRow {
-  const { kind, seed, createdAt, finishedAt, config, summary } = manifest;
+  const { kind, seed, createdAt, config, summary } = manifest;
   const state = stateOf(folder, manifest);
   const updates = typeof config.updates === "number" ? config.updates : null;
   const headline = tail.headline ?? summaryHeadline(summary);
@@ -302,7 +302,6 @@ function rowOf(
     env: envOf(manifest),
     seed,
     createdAt,
-    finishedAt: finishedAt ?? null,
     update: tail.update,
     updates,
     success: headline?.success ?? null,

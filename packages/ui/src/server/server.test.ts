@@ -345,6 +345,24 @@ describe("an episode", () => {
     ]);
     expect(await refused("episode?run=run&id=99-0")).toMatch(/^404 there is no episode/);
   });
+
+  it("says where attempts branch off one another, or begin after a teacher's steps", async () => {
+    const run = startRun(join(root, "tree"), { config: { groups: 1 } });
+    run.recordEpisodes([
+      playedEpisode(0, 0),
+      playedEpisode(0, 1, { branch: { from: 0, step: 1 } }),
+      playedEpisode(0, 2, { hint: 1 }),
+    ]);
+    run.finish("done");
+    const { rows } = await api<EpisodePage>("episodes?run=tree&sort=oldest");
+    const { group, checkpoint } = await api<EpisodeView>(`episode?run=tree&id=${rows[1]!.id}`);
+    expect(group.map(({ attempt, branch, hint }) => [attempt, branch, hint])).toEqual([
+      [0, null, 0],
+      [1, { from: 0, step: 1 }, 0],
+      [2, null, 1],
+    ]);
+    expect(checkpoint).toBe(false);
+  });
 });
 
 describe("the live stream", () => {

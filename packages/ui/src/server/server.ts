@@ -4,18 +4,16 @@
  */
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
+import { type Dirent, readdirSync, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { UserError } from "@pawl/core/errors.js";
 import { readRegularText } from "@pawl/core/files/regular-file.js";
 import { addressOf, CLIENT_TIMES, HttpError, sendJson } from "@pawl/core/http/http-server.js";
 import { shellQuoted } from "@pawl/core/plain-text.js";
-import { latestCheckpoint } from "@pawl/core/runs/checkpoints.js";
 import type { Manifest } from "@pawl/core/runs/manifest.js";
 import { findLock } from "@pawl/core/runs/run-lock.js";
 import { packageVersion } from "@pawl/core/version.js";
-import { TOKENIZER } from "@pawl/training/saved-model.js";
 import { type Recipe, settingRows } from "../report/run-groups.js";
 import { BUNDLE, readBundle } from "../report/static-page.js";
 import type { EvidenceFile, RunDetail, RunRow, Session, Trial } from "./api.js";
@@ -116,21 +114,10 @@ export function runDetail(
     folder,
     error: manifest.error ?? null,
     versions: manifest.versions,
-    summary: manifest.summary ?? {},
     recipe: recipe?.name ?? null,
     settings: settingRows(manifest, recipe?.config),
     commands: commandsOf(folder, row, manifest),
-    hasTokenizer: existsSync(join(folder, TOKENIZER)),
-    checkpoint: hasCheckpoint(folder),
   };
-}
-
-function hasCheckpoint(folder: string): boolean {
-  try {
-    return latestCheckpoint(folder) !== undefined;
-  } catch {
-    return false;
-  }
 }
 
 function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifest) {
