@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { shortNumber, shortPercent } from "./format.js";
 import { Scroll } from "./scroll.js";
-import { visible } from "./text.js";
+import { visible, visibleText } from "./text.js";
 
 /** One line; null where there is no value. */
 export interface Line {
@@ -35,6 +35,8 @@ export interface ChartProps {
   readonly dots?: boolean | undefined;
   /** In pixels. */
   readonly height?: number;
+  /** The page has a key to the lines, so that their names need not be repeated. */
+  readonly keyed?: boolean;
 }
 
 /** Lines are told apart by their dashes as well as by their colours. */
@@ -47,7 +49,7 @@ const variable = (name: string): string =>
 
 /** The chart with its title. */
 export function Chart(props: ChartProps): JSX.Element {
-  const { title, note, x, lines, percent = false, height = HEIGHT } = props;
+  const { title, note, x, lines, percent = false, height = HEIGHT, keyed = false } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const [at, setAt] = useState<number | null>(null);
@@ -111,9 +113,11 @@ export function Chart(props: ChartProps): JSX.Element {
           {props.xLabel} {x.length === 0 ? "–" : shortNumber(x[at ?? x.length - 1]!)}
         </span>
         {lines.map((line, i) => (
-          <span class="value">
+          <span class="value" title={keyed ? visibleText(line.label) : undefined}>
             <Swatch index={line.colour ?? i} />
-            {lines.length > 1 && <span class="name">{visible(line.label)}</span>}{" "}
+            {lines.length > 1 && (
+              <span class={keyed ? "unseen" : "name"}>{visible(line.label)}</span>
+            )}{" "}
             <b>{read(line, at ?? lastPlace(line), format)}</b>
           </span>
         ))}
@@ -290,7 +294,13 @@ function options(
       y: percent ? { range: [0, 1] } : { range: (_, low, high) => heightOf(low, high) },
     },
     axes: [
-      { ...axis, size: 34, values: (_, ticks) => ticks.map(shortNumber) },
+      {
+        ...axis,
+        size: 34,
+        values: (_, ticks) => ticks.map(shortNumber),
+        // There is no update 1.5.
+        ...(props.x.every(Number.isInteger) && { incrs: WHOLE }),
+      },
       { ...axis, size: labelRoom, values: (_, ticks) => ticks.map(format) },
     ],
     legend: { show: false },
@@ -298,6 +308,9 @@ function options(
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)] },
   };
 }
+
+/** Whole distances between the marks of an axis. */
+const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
 
 /** The pixels that the labels beside a chart need; as many for all charts unless one has long labels. */
 const labelRoom = (_: uPlot, labels: readonly string[] | null): number =>
@@ -313,6 +326,6 @@ function apart(low: number | null, high: number | null, reach: number): [number,
 function heightOf(low: number | null, high: number | null): [number, number] {
   const [from, to] = apart(low, high, Math.abs(low ?? 0) / 2 || 1);
   const room = 0.06 * (to - from);
-  if (from >= 0 && from < 0.6 * to) return [0, to + room];
+  if ((low ?? 0) >= 0 && from < 0.6 * to) return [0, to + room];
   return [from - room, to + room];
 }

@@ -5,8 +5,8 @@ import type { MetricsTable, RunDetail, RunList, RunRow } from "@pawl/ui/server/a
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Swatch } from "./chart.js";
-import { Curves, metricsOf, SuccessChart } from "./curves.js";
-import { shortNumber } from "./format.js";
+import { Curves, Key, metricsOf, SuccessChart } from "./curves.js";
+import { shortNumber, shortPath } from "./format.js";
 import { Empty, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
 import { AxisForm } from "./run.js";
@@ -69,15 +69,12 @@ export function Compare(): JSX.Element {
             />{" "}
             Average runs that differ only in their seed (mean ± standard deviation)
           </label>
-          <ul class="key">
-            {groups.map(({ label, rows }, i) => (
-              <li>
-                <Swatch index={i} />
-                {visible(label)}{" "}
-                <span class="quiet">seeds {rows.map(({ seed }) => seed).join(", ")}</span>
-              </li>
-            ))}
-          </ul>
+          <Key
+            groups={groups.map(({ label, rows }) => ({
+              label,
+              seeds: rows.map(({ seed }) => seed),
+            }))}
+          />
           <SuccessChart groups={groups} axis={axis} />
           <Pairs groups={groups} />
           <section>
@@ -162,7 +159,7 @@ function groupsOf(
   const named = together && differing.length > 0 && differing.length <= MOST_DIFFERENCES;
   return groups.map(({ rows, tables: own, settings }) => ({
     label: named
-      ? differing.map((path) => `${path} ${settings.get(path) ?? "–"}`).join(" · ")
+      ? differing.map((path) => `${path} ${shortPath(settings.get(path) ?? "–")}`).join(" · ")
       : rows.length === 1
         ? rows[0]!.id
         : `${rows[0]!.id} and ${rows.length - 1} more`,

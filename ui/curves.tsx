@@ -3,10 +3,12 @@
 import { successInterval } from "@pawl/core/success-interval.js";
 import { type CurveSection, curveSections, splitsOf } from "@pawl/ui/report/curve-list.js";
 import { thinned } from "@pawl/ui/report/thin.js";
+import type { MetricsColumns } from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Chart, type Line } from "./chart.js";
+import { Chart, type Line, Swatch } from "./chart.js";
 import { AXES, type Axis, axisOf, linesOf, type TableGroup } from "./series.js";
+import { visible } from "./text.js";
 
 /** Longer runs become solid blocks of colour. */
 const MOST_ROWS = 600;
@@ -20,6 +22,27 @@ export function metricsOf(groups: readonly TableGroup[]): readonly string[] {
   ];
 }
 
+/** Which line is which, once for all charts of a page. */
+export function Key({
+  groups,
+}: {
+  readonly groups: readonly { readonly label: string; readonly seeds: readonly number[] }[];
+}): JSX.Element {
+  return (
+    <ul class="key">
+      {groups.map(({ label, seeds }, i) => (
+        <li>
+          <Swatch index={i} />
+          {visible(label)}{" "}
+          <span class="quiet">
+            {seeds.length === 1 ? "seed" : "seeds"} {seeds.join(", ")}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** Success on every split and in training: what the runs are for. */
 export function SuccessChart(props: {
   readonly groups: readonly TableGroup[];
@@ -30,12 +53,12 @@ export function SuccessChart(props: {
   const charts = useMemo(
     () =>
       groups.length === 1
-        ? [{ title: "Success", ...overlaid(groups[0]!, splits, axis) }]
+        ? [{ title: "Success", dots: true, ...overlaid(groups[0]!, splits, axis) }]
         : ["train", ...splits].flatMap((split) => {
             const metric = split === "train" ? "train.success" : `eval.${split}.success`;
             const { x, lines } = linesOf(thin(groups), metric, axis);
             const title = split === "train" ? "Success while training" : `Success on ${split}`;
-            return x.length === 0 ? [] : [{ title, x, lines }];
+            return x.length === 0 ? [] : [{ title, dots: split !== "train", x, lines }];
           }),
     [groups, axis],
   );
@@ -44,14 +67,15 @@ export function SuccessChart(props: {
     ? "share of tasks solved; bands are 95 % intervals (Wilson)"
     : "share of tasks solved; mean ± standard deviation over the runs";
   return (
-    <div class={groups.length === 1 ? "hero" : "charts"}>
-      {charts.map(({ title, x, lines }) => (
+    <div class={groups.length === 1 ? "hero" : "charts few"}>
+      {charts.map(({ title, dots, x, lines }) => (
         <Chart
           key={title}
           title={title}
           note={groups.length === 1 ? note : ""}
           percent
-          dots
+          dots={dots}
+          keyed={groups.length > 1}
           height={groups.length === 1 ? 300 : 230}
           x={x}
           xLabel={AXES[axis]}
@@ -108,11 +132,19 @@ function wilson({ tables }: TableGroup, split: string, x: readonly number[], axi
   return { low: edge(0), high: edge(1) };
 }
 
+/** Thinned once for all charts: it takes longer than drawing one. */
+const thinnedTables = new WeakMap<MetricsColumns, MetricsColumns>();
+
 const thin = (groups: readonly TableGroup[]): readonly TableGroup[] =>
-  groups.map((group) => ({
-    ...group,
-    tables: group.tables.map((table) => thinned(table, MOST_ROWS)),
-  }));
+  groups.map((group) => ({ ...group, tables: group.tables.map(thinOne) }));
+
+function thinOne(table: MetricsColumns): MetricsColumns {
+  const before = thinnedTables.get(table);
+  if (before !== undefined) return before;
+  const thinner = thinned(table, MOST_ROWS);
+  thinnedTables.set(table, thinner);
+  return thinner;
+}
 
 /** Sections that are open at first: what one looks at while a run trains. */
 const OPEN = 2;
@@ -182,6 +214,7 @@ function Section(props: {
             note={curve.note}
             percent={curve.percent}
             dots={curve.dots}
+            keyed={groups.length > 1}
             x={x}
             xLabel={AXES[axis]}
             lines={lines}

@@ -21,3 +21,13 @@ export const moment = (time: string): string => time.slice(0, 16).replace("T", "
 /** A count with its noun. */
 export const count = (n: number, noun: string): string =>
   `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+/** Characters of a path in a list. */
+const PATH = 24;
+
+/** The end of a long path, from the start of a name on; other texts as they are. */
+export function shortPath(text: string): string {
+  if (text.length <= PATH || !/^[^\s[{"]*\/[^\s]*$/.test(text)) return text;
+  const end = text.slice(-PATH);
+  return `…${end.slice(Math.max(0, end.indexOf("/")))}`;
+}

@@ -32,11 +32,10 @@ function App(): JSX.Element {
     main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [where]);
+  // A run's pages belong to the list of runs.
+  const at = place.parts[0]?.replace(/^run$/, "") ?? "";
   const tab = (name: string, label: string): JSX.Element => (
-    <a
-      href={link(name === "" ? [] : [name])}
-      aria-current={(place.parts[0] ?? "") === name ? "page" : undefined}
-    >
+    <a href={link(name === "" ? [] : [name])} aria-current={at === name ? "page" : undefined}>
       {label}
     </a>
   );

@@ -2,13 +2,14 @@
 
 import type { NextActions, PlayView, RunList, Session, WorldList } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Answer, AsExpected, Expectation } from "./expectation.js";
-import { count, shortNumber, shortPercent } from "./format.js";
+import { count, shortNumber } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { type Query, setQuery, usePlace } from "./route.js";
 import { ask } from "./server.js";
 import { Copyable, Text, visible, visibleText } from "./text.js";
+import { Thoughts } from "./thoughts.js";
 
 /** The page to play. */
 export function Play({ session }: { readonly session: Session }): JSX.Element {
@@ -212,6 +213,13 @@ function Game(props: {
 }): JSX.Element {
   const { game, busy, thoughts } = props;
   const [typed, setTyped] = useState("");
+  // A button that was pressed is gone after its action; the keyboard goes on with the next ones.
+  useEffect(() => {
+    if (!busy && document.activeElement === document.body)
+      document
+        .querySelector<HTMLElement>(".thoughts button, .actions button")
+        ?.focus({ preventScroll: true });
+  }, [busy]);
   const submit = (): void => {
     const action = typed;
     setTyped("");
@@ -367,45 +375,5 @@ function Game(props: {
         )}
       </aside>
     </div>
-  );
-}
-
-function Thoughts(props: {
-  readonly of: NextActions;
-  readonly busy: boolean;
-  act(action: string): Promise<void>;
-}): JSX.Element {
-  const { how, actions } = props.of;
-  return (
-    <section>
-      <h3>What the agent would do</h3>
-      <p class="hint">
-        {how === "scored"
-          ? "Probability of generating exactly this action."
-          : "Share of 16 samples."}
-      </p>
-      <ul class="thoughts">
-        {actions.slice(0, 12).map(({ action, p, predicted, predictedSuccess }) => (
-          <li>
-            <button
-              type="button"
-              class="small"
-              disabled={props.busy}
-              onClick={() => void props.act(action)}
-            >
-              {visible(action || "(no action)")}
-            </button>{" "}
-            <meter min={0} max={1} value={p} aria-label={`probability of ${visibleText(action)}`} />{" "}
-            {p > 0 && p < 0.0005 ? "< 0.1 %" : shortPercent(p)}
-            {predicted !== undefined && (
-              <div class="quiet small">
-                predicts: {visible(predicted.slice(0, 400) || "(nothing)")}
-                {predictedSuccess && " (goal reached)"}
-              </div>
-            )}
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }

@@ -1,9 +1,14 @@
 /** A report: the same components as in `pawl ui`, with the data that is inside the file. */
 
-import type { ReportEpisode, ReportView, ThresholdView } from "@pawl/ui/report/views.js";
+import type {
+  ReportEpisode,
+  ReportPrediction,
+  ReportView,
+  ThresholdView,
+} from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
 import { Chart, Swatch } from "./chart.js";
-import { Curves, SuccessChart } from "./curves.js";
+import { Curves, Key, SuccessChart } from "./curves.js";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
 import { duration, shortNumber, shortPercent } from "./format.js";
@@ -36,6 +41,11 @@ function Report({ view }: { readonly view: ReportView }): JSX.Element {
     );
   return (
     <>
+      {groups.length > 1 && (
+        <Key
+          groups={groups.map(({ label, runs }) => ({ label, seeds: runs.map(({ seed }) => seed) }))}
+        />
+      )}
       <SuccessChart groups={groups} />
       <section id="results">
         <h2>Results</h2>
@@ -207,28 +217,46 @@ function Predictions(props: {
               {predictions.steps.length === 0 && (
                 <p class="hint">No observation tokens were recorded.</p>
               )}
-              {predictions.steps.map(({ goal, action, update, rows }) => (
-                <div class="said world">
-                  <p>
-                    <code>{visible(action || "(no action)")}</code>{" "}
-                    <span class="quiet">
-                      update {update + 1} · {visible(goal)}
-                    </span>
-                  </p>
-                  {rows.map(({ weights, meanP, tokens }) => (
-                    <div class="prediction">
-                      <span class="quiet small">
-                        {visible(weights)}, mean p {shortPercent(meanP)}
-                      </span>
-                      <Tokens tokens={tokens} colouring="surprise" />
-                    </div>
-                  ))}
-                </div>
+              {predictions.steps.slice(0, PREDICTED).map((step) => (
+                <PredictedStep of={step} />
               ))}
+              {predictions.steps.length > PREDICTED && (
+                <details>
+                  <summary>{predictions.steps.length - PREDICTED} more</summary>
+                  {predictions.steps.slice(PREDICTED).map((step) => (
+                    <PredictedStep of={step} />
+                  ))}
+                </details>
+              )}
             </>
           ),
       )}
     </>
+  );
+}
+
+/** Predicted steps of a group that are open at first. */
+const PREDICTED = 4;
+
+function PredictedStep({ of }: { readonly of: ReportPrediction }): JSX.Element {
+  const { goal, action, update, rows } = of;
+  return (
+    <div class="said world">
+      <p>
+        <code>{visible(action || "(no action)")}</code>{" "}
+        <span class="quiet">
+          update {update + 1} · {visible(goal)}
+        </span>
+      </p>
+      {rows.map(({ weights, meanP, tokens }) => (
+        <div class="prediction">
+          <span class="quiet small">
+            {visible(weights)}, mean p {shortPercent(meanP)}
+          </span>
+          <Tokens tokens={tokens} colouring="surprise" />
+        </div>
+      ))}
+    </div>
   );
 }
 

@@ -1,14 +1,15 @@
 /** One run: its curves while it trains, its settings beside its recipe's, and what to do with it. */
 
 import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
+import { splitsOf } from "@pawl/ui/report/curve-list.js";
 import type { MetricsTable, RunDetail, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Curves, SuccessChart } from "./curves.js";
-import { duration, moment, shortNumber, shortPercent } from "./format.js";
+import { duration, moment, shortNumber, shortPath, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
-import { State } from "./runs.js";
+import { measuredOn, State } from "./runs.js";
 import { AXES, type Axis, firstOf, lastOf } from "./series.js";
 import { ask, isInPage, listen } from "./server.js";
 import { Settings } from "./settings.js";
@@ -70,29 +71,33 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
           </dl>
         </section>
       )}
-      <section>
-        <h2>Curves</h2>
-        {table === undefined ? (
-          <p class="waiting">Loading…</p>
-        ) : table.update.length === 0 ? (
-          <Empty>
-            {now.state === "running"
-              ? "No update has finished yet. The curves will appear here."
-              : "This run recorded no metrics."}
-          </Empty>
-        ) : (
-          <>
-            <AxisForm axis={axis} smoothing={smoothing} only={query.only ?? ""} />
-            <Curves groups={groups} axis={axis} smoothing={smoothing} only={query.only ?? ""} />
-          </>
-        )}
-      </section>
+      {!PLAYED.test(now.kind) && (
+        <section>
+          <h2>Curves</h2>
+          {table === undefined ? (
+            <p class="waiting">Loading…</p>
+          ) : table.update.length === 0 ? (
+            <Empty>
+              {now.state === "running"
+                ? "No update has finished yet. The curves will appear here."
+                : "This run recorded no metrics."}
+            </Empty>
+          ) : (
+            <>
+              <AxisForm axis={axis} smoothing={smoothing} only={query.only ?? ""} />
+              <Curves groups={groups} axis={axis} smoothing={smoothing} only={query.only ?? ""} />
+            </>
+          )}
+        </section>
+      )}
       {table !== undefined && table.update.length > 0 && (
         <>
-          <section>
-            <h2>Evaluations</h2>
-            <EvaluationTable groups={groups} />
-          </section>
+          {splitsOf(Object.keys(table.columns)).length > 0 && (
+            <section>
+              <h2>Evaluations</h2>
+              <EvaluationTable groups={groups} />
+            </section>
+          )}
           {Object.keys(table.columns).some((name) => name.startsWith("seconds.")) && (
             <section>
               <h2>Where the time goes</h2>
@@ -208,7 +213,7 @@ export function RunHeader({
         {row.kind} · {visible(row.env)} · seed {row.seed} · started {moment(row.createdAt)} UTC
       </p>
       <nav class="tabs" aria-label="Pages of this run">
-        {tab("run", ["run", row.id], "Curves and settings")}
+        {tab("run", ["run", row.id], "Overview")}
         {tab("episodes", ["run", row.id, "episodes"], "Episodes")}
         <a href={link(["compare"], { runs: encodeURIComponent(row.id) })}>Compare</a>
       </nav>
@@ -229,7 +234,7 @@ function Summary(props: {
     row.env,
     row.seconds === null ? undefined : duration(row.seconds),
     courseOf(row, table),
-    ...changed.slice(0, MOST_CHANGES).map(({ path, value }) => `${path} ${value}`),
+    ...changed.slice(0, MOST_CHANGES).map(({ path, value }) => `${path} ${shortPath(value)}`),
     changed.length > MOST_CHANGES && `${changed.length - MOST_CHANGES} more settings differ`,
   ];
   return <p class="summary">{visible(parts.filter(Boolean).join(" · "))}</p>;
@@ -240,11 +245,14 @@ export function courseOf(row: RunRow, table: MetricsTable | undefined): string |
   if (row.success === null) return undefined;
   const first =
     row.successOf === null || table === undefined ? undefined : firstOf(table, row.successOf);
-  const from = first === undefined ? "" : `${shortPercent(first)} → `;
+  const from = first === undefined || table!.update.length < 2 ? "" : `${shortPercent(first)} → `;
   const interval = row.interval === null ? "" : ` (${row.interval.map(shortPercent).join(" to ")})`;
-  const split = row.successOf?.replace(/^eval\.|\.success$/g, "");
-  return `${from}${shortPercent(row.success)}${interval}${split === undefined ? "" : ` on ${split}`}`;
+  const on = measuredOn(row);
+  return `${from}${shortPercent(row.success)}${interval}${on === undefined ? "" : ` on ${on}`}`;
 }
+
+/** Runs that play and do not train, and so have no curves. */
+const PLAYED = /^(eval|rollout|distill)$/;
 
 /** Settings named in the line. */
 const MOST_CHANGES = 3;

@@ -3,7 +3,7 @@
 import type { MetricsTable, RunList, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { count, duration, moment, shortPercent } from "./format.js";
+import { count, duration, moment, shortPath, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";
 import { Scroll } from "./scroll.js";
@@ -184,6 +184,7 @@ function Row(props: {
   const { id, update, updates } = run;
   const name = id === "" ? "this folder" : id;
   const differs = Object.entries(run.differs);
+  const of = measuredOn(run);
   return (
     <tr>
       <td>
@@ -208,9 +209,7 @@ function Row(props: {
         {run.interval !== null && (
           <div class="quiet small">{run.interval.map(shortPercent).join(" to ")}</div>
         )}
-        {run.successOf !== null && (
-          <div class="quiet small">{run.successOf.replace(/^eval\.|\.success$/g, "")}</div>
-        )}
+        {of !== undefined && <div class="quiet small">{of}</div>}
       </td>
       <td>
         <Sparkline run={run} />
@@ -239,7 +238,7 @@ function Row(props: {
       <td class="small differs">
         {differs.slice(0, MOST_DIFFERENCES).map(([path, value]) => (
           <div>
-            <span class="quiet">{visible(path)}</span> {visible(value)}
+            <span class="quiet">{visible(path)}</span> {visible(shortPath(value))}
           </div>
         ))}
         {differs.length > MOST_DIFFERENCES && (
@@ -253,6 +252,12 @@ function Row(props: {
     </tr>
   );
 }
+
+/** What the success of a run was measured on, if its metric says so: a split, `train`. */
+export const measuredOn = ({ successOf }: RunRow): string | undefined =>
+  successOf === null || successOf === "success"
+    ? undefined
+    : successOf.replace(/^eval\.|\.success$/g, "");
 
 /** Settings named in a row: its page and the comparison have all. */
 const MOST_DIFFERENCES = 3;

@@ -6,6 +6,9 @@ import { useState } from "preact/hooks";
 import { Scroll } from "./scroll.js";
 import { visible } from "./text.js";
 
+/** So many settings are listed at once where no recipe says which of them matter. */
+const MOST = 40;
+
 /** The table of settings. */
 export function Settings(props: {
   readonly settings: readonly SettingRow[];
@@ -14,16 +17,19 @@ export function Settings(props: {
   const [all, setAll] = useState(false);
   const { settings, recipe } = props;
   const changed = settings.filter((one) => one.recipe !== undefined);
-  const shown = all || recipe === null ? settings : changed;
+  const few = recipe === null ? settings.slice(0, settings.length <= MOST ? MOST : 0) : changed;
+  const shown = all ? settings : few;
   return (
     <>
-      {recipe !== null && (
+      {few.length < settings.length && (
         <p class="hint">
-          {changed.length === 0
-            ? `All settings are those of ${recipe}.`
-            : `${changed.length} of ${settings.length} settings differ from ${recipe}.`}{" "}
+          {recipe === null
+            ? `${settings.length} settings.`
+            : changed.length === 0
+              ? `All settings are those of ${recipe}.`
+              : `${changed.length} of ${settings.length} settings differ from ${recipe}.`}{" "}
           <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
-            {all ? "Show differences only" : "Show all"}
+            {all ? "Show fewer" : "Show all"}
           </button>
         </p>
       )}

@@ -25,6 +25,7 @@ export function EvaluationTable({
       : []),
   ]);
   if (columns.length === 0) return <p class="hint">No evaluation was recorded.</p>;
+  const several = groups.some(({ tables }) => tables.length > 1);
   return (
     <>
       <Scroll label="Results of evaluations">
@@ -32,9 +33,11 @@ export function EvaluationTable({
           <thead>
             <tr>
               <th scope="col">Success</th>
-              <th scope="col" class="number">
-                n
-              </th>
+              {several && (
+                <th scope="col" class="number">
+                  n
+                </th>
+              )}
               {columns.map(({ title }) => (
                 <th scope="col" class="number">
                   {visible(title)}
@@ -43,13 +46,10 @@ export function EvaluationTable({
             </tr>
           </thead>
           <tbody>
-            {groups.map(({ label, tables }, index) => (
+            {groups.map(({ tables }, index) => (
               <tr>
-                <th scope="row">
-                  <Swatch index={index} />
-                  {visible(label)}
-                </th>
-                <td class="number">{tables.length}</td>
+                <Name of={groups} index={index} />
+                {several && <td class="number">{tables.length}</td>}
                 {columns.map(({ name, percent }) => (
                   <Change tables={tables} name={name} percent={percent} />
                 ))}
@@ -59,10 +59,26 @@ export function EvaluationTable({
         </table>
       </Scroll>
       <p class="hint">
-        The last evaluation of each run, and its first, before RL. For one run with its 95 %
-        interval (Wilson); for several, which differ only in their seed, mean ± standard deviation.
+        The last evaluation of each run, with its 95 % interval (Wilson), and its first, before RL.
+        {several && " Over runs that differ only in their seed, mean ± standard deviation."}
       </p>
     </>
+  );
+}
+
+/** The group of a row, with the colour of its lines where there are others. */
+function Name({
+  of,
+  index,
+}: {
+  readonly of: readonly TableGroup[];
+  readonly index: number;
+}): JSX.Element {
+  return (
+    <th scope="row">
+      {of.length > 1 && <Swatch index={index} />}
+      {visible(of[index]!.label)}
+    </th>
   );
 }
 
@@ -138,12 +154,9 @@ export function TypeTable({
                 </tr>
               </thead>
               <tbody>
-                {groups.map(({ label, tables }, index) => (
+                {groups.map(({ tables }, index) => (
                   <tr>
-                    <th scope="row">
-                      <Swatch index={index} />
-                      {visible(label)}
-                    </th>
+                    <Name of={groups} index={index} />
                     {types.map((type) => (
                       <Change tables={tables} name={start + type} percent />
                     ))}
@@ -205,12 +218,9 @@ export function TimeTable({
           </tr>
         </thead>
         <tbody>
-          {groups.map(({ label }, index) => (
+          {groups.map((_, index) => (
             <tr>
-              <th scope="row">
-                <Swatch index={index} />
-                {visible(label)}
-              </th>
+              <Name of={groups} index={index} />
               {times[index]!.map((seconds) => (
                 <td class="number">{seconds.toFixed(2)}</td>
               ))}
