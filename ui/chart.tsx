@@ -54,6 +54,7 @@ export function Chart(props: ChartProps): JSX.Element {
   const plot = useRef<uPlot | undefined>(undefined);
   const [at, setAt] = useState<number | null>(null);
   const [theme, setTheme] = useState(0);
+  const [opened, setOpened] = useState(false);
   const format = percent ? shortPercent : shortNumber;
   const shape = JSON.stringify([
     lines.map(({ label, low, raw }) => [label, low !== undefined, raw !== undefined]),
@@ -122,9 +123,9 @@ export function Chart(props: ChartProps): JSX.Element {
           </span>
         ))}
       </div>
-      <details class="numbers">
+      <details class="numbers" onToggle={(event) => setOpened(event.currentTarget.open)}>
         <summary>Numbers</summary>
-        <Numbers {...props} />
+        {opened && <Numbers {...props} />}
       </details>
     </figure>
   );

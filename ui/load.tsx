@@ -1,6 +1,6 @@
 /** Waiting, failing, and what to do about it. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { link } from "./route.js";
 import { visible } from "./text.js";
 
@@ -16,7 +16,8 @@ export interface Loaded<T> {
 export function useLoaded<T>(key: string, load: () => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: string }>({ key });
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
+  // Not after the first picture, which need not be waited for.
+  useLayoutEffect(() => {
     let late = false;
     load().then(
       (value) => late || setState({ key, value }),

@@ -1,5 +1,7 @@
 /** The page: which part of it the address asks for, or the report that is inside it. */
 
+// First: the server works while the rest is set up.
+import "./early.js";
 import type { ReportView } from "@pawl/ui/report/views.js";
 import type { Session } from "@pawl/ui/server/api.js";
 import { type JSX, render } from "preact";

@@ -4,7 +4,7 @@ import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
 import { splitsOf } from "@pawl/ui/report/curve-list.js";
 import type { MetricsTable, RunDetail, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Curves, SuccessChart } from "./curves.js";
 import { duration, moment, shortNumber, shortPath, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
@@ -129,7 +129,7 @@ export function useLiveRun(id: string | undefined) {
   const [problem, setProblem] = useState<string>();
   const [connected, setConnected] = useState(true);
   const end = useRef(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (id === undefined) return;
     let stop = (): void => undefined;
     let left = false;

@@ -10,18 +10,34 @@ export const lostUpdates = (): number => 0;
 /** Saves a run's folder as an archive; a server's is on this machine already. */
 export const download: ((run: string) => Promise<void>) | undefined = undefined;
 
-/** Asks the server; its errors say what to do. */
-export async function ask<T>(
-  path: string,
-  query: Readonly<Record<string, string | number | undefined>> = {},
-  body?: unknown,
-): Promise<T> {
+type Asked = Readonly<Record<string, string | number | undefined>>;
+
+function addressOf(path: string, query: Asked): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === "" ? [] : [[name, String(value)]],
   );
   // An empty run is the folder itself, if that is a run.
   if (query.run === "") given.push(["run", ""]);
-  const address = `api/${path}?${new URLSearchParams(given)}`;
+  return `api/${path}?${new URLSearchParams(given)}`;
+}
+
+const early = new Map<string, Promise<unknown>>();
+
+/** Asks before anything waits for it: whoever asks the same next gets this answer. */
+export function askEarly(path: string, query: Asked): void {
+  const answer = ask(path, query);
+  answer.catch(() => undefined);
+  early.set(addressOf(path, query), answer);
+}
+
+/** Asks the server; its errors say what to do. */
+export async function ask<T>(path: string, query: Asked = {}, body?: unknown): Promise<T> {
+  const address = addressOf(path, query);
+  const before = body === undefined ? early.get(address) : undefined;
+  if (before !== undefined) {
+    early.delete(address);
+    return before as Promise<T>;
+  }
   let answer: Response;
   try {
     answer = await fetch(

@@ -1,6 +1,6 @@
 /** Words that a person gives to runs. They are kept in this browser: the page does not write to runs. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { visible } from "./text.js";
 
 type Tags = Readonly<Record<string, readonly string[]>>;
@@ -37,6 +37,13 @@ export const tagsOf = (tags: Tags, id: string): readonly string[] =>
 export function TagEditor({ id }: { readonly id: string }): JSX.Element {
   const tags = tagsOf(useTags(), id);
   const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  // Whether a key closed the field: then the keyboard goes on from the button.
+  const byKey = useRef(false);
+  useEffect(() => {
+    if (!open && byKey.current) button.current?.focus();
+    byKey.current = false;
+  }, [open]);
   const save = (text: string): void => {
     const words = [...new Set(text.split(/[\s,]+/).filter(Boolean))];
     localStorage.setItem(KEY, JSON.stringify({ ...read(), [id]: words }));
@@ -50,8 +57,9 @@ export function TagEditor({ id }: { readonly id: string }): JSX.Element {
         autofocus
         defaultValue={tags.join(" ")}
         aria-label={`Tags of ${id}`}
-        onBlur={(event) => save(event.currentTarget.value)}
+        onBlur={(event) => byKey.current || save(event.currentTarget.value)}
         onKeyDown={(event) => {
+          byKey.current = event.key === "Enter" || event.key === "Escape";
           if (event.key === "Enter") save(event.currentTarget.value);
           if (event.key === "Escape") setOpen(false);
         }}
@@ -59,6 +67,7 @@ export function TagEditor({ id }: { readonly id: string }): JSX.Element {
     );
   return (
     <button
+      ref={button}
       type="button"
       class="small plain"
       onClick={() => setOpen(true)}

@@ -49,6 +49,9 @@ const addressOf = (
 /** Whether everything happens in this page: there is no terminal beside it. */
 export const isInPage = true;
 
+/** The worker is asked when its answers are needed: nothing is on its way in between. */
+export const askEarly = (): void => undefined;
+
 const KEPT = "trained";
 
 /** Notes how many updates this page has trained: they are lost when it is loaded again, so it asks first. */

@@ -94,8 +94,6 @@ export async function servePages(
   { folder, play, trial, key = randomKey(), host, port, io, signal }: Pages,
   announce: (address: string) => void,
 ): Promise<void> {
-  // A training on the same machine goes first.
-  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   // Scanning a large record leaves much garbage: collect it early rather than grow.
   setFlagsFromString("--optimize-for-size");
   const server = createUiServer({
@@ -104,6 +102,8 @@ export async function servePages(
     trial,
     ...(play !== undefined && { play: play.handle }),
     recipeOf: runRecipe,
+    // A training on the same machine goes first; whoever waits for a page does not wait for it.
+    onLongWork: () => setPriority(constants.priority.PRIORITY_BELOW_NORMAL),
     onFault: (error) => warn(io, `a page failed: ${(error as Error).message}`),
   });
   const at = await listen(server, port, host);

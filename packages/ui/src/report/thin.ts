@@ -20,19 +20,34 @@ export function thinned(table: MetricsColumns, most = MOST_POINTS): MetricsColum
   const thin: Record<string, readonly (number | null)[]> = Object.create(null);
   const bands: Record<string, Band> = Object.create(null);
   for (const [name, values] of Object.entries(columns)) {
-    const parts = rows.map(([from, to]) =>
-      values.slice(from, to).filter((value) => value !== null),
-    );
+    const parts = rows.map(([from, to]) => summaryOf(values, from, to));
     if (name.startsWith("eval.")) {
-      thin[name] = parts.map((part, i) => (i === 0 ? part[0] : part.at(-1)) ?? null);
+      thin[name] = parts.map((part, i) => (i === 0 ? part?.first : part?.last) ?? null);
       continue;
     }
-    const of = (reduce: (part: readonly number[]) => number): readonly (number | null)[] =>
-      parts.map((part) => (part.length === 0 ? null : reduce(part)));
-    thin[name] = of((part) => rounded(part.reduce((sum, value) => sum + value, 0) / part.length));
-    bands[name] = { low: of((part) => Math.min(...part)), high: of((part) => Math.max(...part)) };
+    thin[name] = parts.map((part) => (part === undefined ? null : rounded(part.sum / part.count)));
+    bands[name] = {
+      low: parts.map((part) => part?.low ?? null),
+      high: parts.map((part) => part?.high ?? null),
+    };
   }
   return { update: rows.map(([, to]) => update[to - 1]!), columns: thin, bands, every };
+}
+
+/** What there is of a part of a column, in one pass; undefined if there is nothing. */
+function summaryOf(values: readonly (number | null)[], from: number, to: number) {
+  let found: Record<"first" | "last" | "sum" | "count" | "low" | "high", number> | undefined;
+  for (let i = from; i < to; i++) {
+    const value = values[i] ?? null;
+    if (value === null) continue;
+    found ??= { first: value, last: value, sum: 0, count: 0, low: value, high: value };
+    found.last = value;
+    found.sum += value;
+    found.count += 1;
+    if (value < found.low) found.low = value;
+    if (value > found.high) found.high = value;
+  }
+  return found;
 }
 
 type Band = NonNullable<MetricsColumns["bands"]>[string];

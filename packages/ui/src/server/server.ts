@@ -180,6 +180,8 @@ export interface UiOptions {
   readonly trial?: Trial | undefined;
   /** Called with errors that are not the page's fault. */
   readonly onFault?: (error: unknown) => void;
+  /** Called before work that may take long: models, and what is left of a record after a moment. */
+  readonly onLongWork?: () => void;
 }
 
 /** Answers what only `--play` allows. */
@@ -244,6 +246,7 @@ export function createUiServer(options: UiOptions): Server {
       const parsed = parseFilter(filter);
       const index = indexOf(run);
       await index.refresh(PATIENCE_MS);
+      if (index.progress.reading) options.onLongWork?.();
       return filterEpisodes(index, parsed);
     },
     episode({ query }) {
@@ -293,6 +296,7 @@ export function createUiServer(options: UiOptions): Server {
     if (path.startsWith("api/play/")) {
       if (play === undefined)
         throw new HttpError(403, "this page only reads: start it with pawl ui --play");
+      options.onLongWork?.();
       const answered = await play(path.slice("api/play/".length), request, indexOf);
       sendJson(reply, 200, answered, SECURITY_HEADERS);
       return;
