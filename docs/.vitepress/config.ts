@@ -15,7 +15,11 @@ export default defineConfig({
   description: "Train language agents that know what their actions do.",
   lang: "en-GB",
   // No icon; without this, browsers ask for one.
-  head: [["link", { rel: "icon", href: "data:," }]],
+  head: [
+    ["link", { rel: "icon", href: "data:," }],
+    // The names of languages beside code are too pale to read.
+    ["style", {}, ":root { --vp-code-lang-color: var(--vp-c-text-2); }"],
+  ],
   // Folders show README.md, sites show index.html.
   rewrites: { "README.md": "index.md" },
   // Opened from any folder of a server.
@@ -50,17 +54,27 @@ export default defineConfig({
         items: [
           page("Settings and resuming", "/settings"),
           page("Where models come from", "/models"),
+          page("Plugins", "/plugins"),
+          page("The page", "/ui"),
           page("Agents", "/agents"),
           page("Policies", "/policies"),
           page("Prompts and conversations", "/prompts"),
+          page("What is played", "/rollouts"),
           page("Advantages and the critic", "/advantages"),
           page("Comparing ways to learn from observations", "/observations"),
           page("World models", "/world-models"),
           page("RWML", "/rwml"),
           page("WebShop", "/webshop"),
+          page("TextWorld", "/textworld"),
+          page("ScienceWorld", "/scienceworld"),
           page("Search QA", "/search-qa"),
-          page("Serve a model to agents", "/serve-model"),
           page("τ-bench and tools", "/tau-bench"),
+          page("A terminal", "/terminal"),
+          page("Evaluations", "/evaluation"),
+          page("Export", "/export"),
+          page("Serve a model to agents", "/serve-model"),
+          page("Environments over the network", "/serve-env"),
+          page("Tools", "/tools"),
           page("Alarms", "/alarms"),
           page("Trackers", "/trackers"),
           page("Engine servers", "/remote-engines"),
@@ -79,6 +93,7 @@ export default defineConfig({
         text: "Explanation",
         items: [
           page("Architecture", "/architecture"),
+          page("Attacks", "/attacks"),
           page("Why PaW", "/why-paw"),
           page("Papers: what differs", "/papers"),
           page("Performance", "/performance"),
@@ -89,18 +104,27 @@ export default defineConfig({
         text: "Results",
         items: [
           page("The default run", "/results/laptop"),
+          page("The desk", "/results/desk"),
+          page("An agent with tools", "/results/agent"),
           page("With and without PaW", "/results/paw"),
           page("ALFWorld on a GPU", "/results/alfworld-gpu"),
           page("A pretrained model", "/results/observations"),
+          page("Starts that have learnt observations", "/results/warm-starts"),
+          page("The papers' regime", "/results/regime"),
+          page("Choosing before acting", "/results/knowledge"),
+          page("Changed worlds", "/results/changed-worlds"),
+          page("Success per sampled token", "/results/samples"),
           page("World models", "/results/world-model"),
           page("A pretrained world model", "/results/world-model-smollm2"),
           page("RWML", "/results/rwml"),
+          page("TextWorld, ScienceWorld and tools", "/results/worlds"),
         ],
       },
     ],
   },
   markdown: {
     anchor: { slugify: slug },
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     // Addresses in help texts are examples.
     linkify: false,
     config(md) {
