@@ -68,6 +68,22 @@ describe.skipIf(executablePath === undefined)(
         ]);
         run.finish("done");
       }
+      // What agents, trees and choices have, with as little room as possible for it.
+      const rare = startRun(join(root, "rare"), { config: { groups: 1 } });
+      const call = '{"tool":"find","arguments":{"item":"cup"}}';
+      const candidate = { votes: 2, refused: 0.25, predicted: "p".repeat(200), score: 1 };
+      const candidates = [
+        { ...candidate, action: "take cup", chosen: true as const },
+        { ...candidate, action: "a".repeat(200), truth: { observation: "no", valid: false } },
+      ];
+      rare.recordEpisodes([
+        playedEpisode(0, 0, {
+          ...{ given: { item: "cup" }, result: { sold: true }, why: "right" },
+          step: { action: call, response: call, candidates },
+        }),
+        playedEpisode(0, 1, { branch: { from: 0, step: 1 } }),
+      ]);
+      rare.finish("done");
       play = createPlay({
         defaultWorld: "household",
         root,
@@ -96,10 +112,10 @@ describe.skipIf(executablePath === undefined)(
       await page.getByRole("heading", { level: 1, name: heading }).waitFor();
     };
     /** Serious faults of accessibility, by rule and element. */
-    const faults = async (): Promise<readonly string[]> => {
+    const faults = async (of: Page = page): Promise<readonly string[]> => {
       // Not as an element: the page's policy rightly refuses scripts of others.
-      await page.evaluate(readFileSync(axe, "utf8"));
-      return page.evaluate(async () => {
+      await of.evaluate(readFileSync(axe, "utf8"));
+      return of.evaluate(async () => {
         const { axe } = globalThis as unknown as {
           axe: {
             run(): Promise<{
@@ -229,8 +245,10 @@ describe.skipIf(executablePath === undefined)(
       const actions = page.locator(".actions button");
       await actions.first().waitFor();
       const before = await actions.allTextContents();
-      await actions.first().click();
+      await actions.first().press("Enter");
       await page.getByText("You, step 1").waitFor();
+      // The keyboard goes on with what can be done next.
+      await page.locator(".actions button:focus").waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("step 0 of").waitFor();
       expect(await actions.allTextContents()).toEqual(before);
@@ -300,13 +318,25 @@ describe.skipIf(executablePath === undefined)(
         );
         expect([hash, wide]).toEqual([hash, window]);
       }
-      await phone.goto(`${address}#/run/cmae-1/episodes`);
-      await phone.locator("table.episodes a").first().click();
-      await phone.getByRole("heading", { level: 1, name: "Episode" }).waitFor();
-      const [wide, window] = await phone.evaluate<[number, number]>(
-        "[document.documentElement.scrollWidth, innerWidth]",
-      );
-      expect(wide).toBe(window);
+      for (const [run, episode] of [
+        ["cmae-1", "0.1"],
+        ["rare", "0.0"],
+        ["rare", "0.1"],
+      ] as const) {
+        await phone.goto(`${address}#/run/${run}/episodes`);
+        await phone.getByRole("link", { name: episode, exact: true }).click();
+        await phone.getByRole("heading", { level: 1, name: `Episode ${episode}` }).waitFor();
+        const [wide, window] = await phone.evaluate<[number, number]>(
+          "[document.documentElement.scrollWidth, innerWidth]",
+        );
+        expect([run, episode, wide]).toEqual([run, episode, window]);
+        expect(await faults(phone)).toEqual([]);
+      }
+      await phone.getByText("Branches off attempt 0 here").waitFor();
+      await phone.getByRole("link", { name: "attempt 0" }).first().click();
+      await phone.getByText("attempt 1 branches off here").waitFor();
+      expect(await phone.locator(".call").first().textContent()).toBe("finditemcup");
+      expect(await phone.locator(".candidates td").first().textContent()).toBe("2");
       await phone.close();
     });
 

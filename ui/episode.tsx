@@ -316,8 +316,10 @@ function Parting(props: {
 }): JSX.Element | null {
   const { group, run, id, step } = props;
   const own = group.find((row) => row.id === id);
-  const other = (row: AttemptView): JSX.Element => (
-    <a href={link(["run", run, "episode", row.id], { step })}>attempt {row.attempt}</a>
+  const other = (row: AttemptView, name = "attempt"): JSX.Element => (
+    <a href={link(["run", run, "episode", row.id], { step })}>
+      {name} {row.attempt}
+    </a>
   );
   const trunk = group.find(({ attempt }) => attempt === own?.branch?.from);
   if (trunk !== undefined && own?.branch?.step === step)
@@ -332,7 +334,7 @@ function Parting(props: {
   if (parting.length === 0) return null;
   return (
     <p class="hint">
-      {parting.map((row, i) => [i > 0 && ", ", other(row)])}{" "}
+      {parting.map((row, i) => (i === 0 ? other(row, "Attempt") : [", ", other(row)]))}{" "}
       {parting.length === 1 ? "branches" : "branch"} off here.
     </p>
   );
