@@ -1,6 +1,6 @@
 /** Curves over a run: lines with bands, a read-out that follows pointer and arrow keys, and the numbers. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { shortNumber, shortPercent } from "./format.js";
 import { Scroll } from "./scroll.js";
@@ -68,8 +68,8 @@ export function Chart(props: ChartProps): JSX.Element {
     return () => dark.removeEventListener("change", changed);
   }, []);
 
-  // New data is set below without a new plot.
-  useEffect(() => {
+  // With its box, so that no empty one is seen. New data is set below without a new plot.
+  useLayoutEffect(() => {
     const element = place.current!;
     const made = new uPlot(options(props, element.clientWidth, setAt), dataOf(props), element);
     plot.current = made;
@@ -81,7 +81,7 @@ export function Chart(props: ChartProps): JSX.Element {
     };
   }, [shape, theme]);
 
-  useEffect(() => plot.current?.setData(dataOf(props)), [x, lines]);
+  useLayoutEffect(() => plot.current?.setData(dataOf(props)), [x, lines]);
 
   const move = (event: KeyboardEvent): void => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];

@@ -52,12 +52,14 @@ function summaryOf(values: readonly (number | null)[], from: number, to: number)
 
 type Band = NonNullable<MetricsColumns["bands"]>[string];
 
+const POWERS = Array.from({ length: 13 }, (_, power) => 10 ** power);
+
 /** To 7 digits, more than a chart or a table shows: by arithmetic where that is exact, as it is much faster. */
 function rounded(value: number): number {
   if (Number.isInteger(value)) return value;
   const size = Math.abs(value);
   if (size < 1e-6 || size >= 1e6) return Number(value.toPrecision(7));
-  const scale = 10 ** (6 - Math.floor(Math.log10(size)));
+  const scale = POWERS[6 - Math.floor(Math.log10(size))]!;
   return Math.round(value * scale) / scale;
 }
 
@@ -66,15 +68,23 @@ export function columnsOf(
   lines: readonly MetricsLine[],
   wanted: (name: string) => boolean = () => true,
 ): MetricsColumns {
-  const columns: Record<string, (number | null)[]> = Object.create(null);
+  const columns = new Map<string, (number | null)[]>();
   for (const [row, line] of lines.entries()) {
-    for (const [name, value] of Object.entries(line)) {
+    for (const name in line) {
+      const value = line[name];
       if (name === "update" || typeof value !== "number" || !wanted(name)) continue;
-      columns[name] ??= new Array<number | null>(lines.length).fill(null);
-      columns[name][row] = rounded(value);
+      let column = columns.get(name);
+      if (column === undefined) {
+        column = new Array<number | null>(lines.length).fill(null);
+        columns.set(name, column);
+      }
+      column[row] = rounded(value);
     }
   }
-  return { update: lines.map(({ update = 0 }) => update), columns };
+  return {
+    update: lines.map(({ update = 0 }) => update),
+    columns: Object.fromEntries(columns),
+  };
 }
 
 /** Means with their spread. */
