@@ -1,7 +1,14 @@
 /**
  * `node docs/screenshots.js FOLDER RUN…`: pictures of each page of `pawl ui` and of `pawl try` into
  * docs/images, from the runs of a folder; the first run named is opened, and all of them are compared.
- * What `pawl try` has trained in FOLDER/try is shown; it is trained there first if it was not.
+ * FOLDER/tree is a run of `--advantage tree`. What `pawl try` has trained in FOLDER/try is shown; it is
+ * trained there first if it was not. Those in docs/images are of `node docs/screenshots.js FOLDER
+ * quick-0 quick-1 off-0 off-1`, after
+ *
+ *   pawl train --quick --seed 0 --out FOLDER/quick-0                     # and with seed 1
+ *   pawl train --quick --seed 0 --paw.loss off --out FOLDER/off-0        # and with seed 1
+ *   pawl train --quick --advantage tree --rollout.branch.points 1 --out FOLDER/tree
+ *   pawl eval --checkpoint FOLDER/quick-0 --out FOLDER/eval
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -47,6 +54,10 @@ await shoot("episode", `run/${run}/episodes`, "table.episodes tbody tr", async (
   await page.getByRole("button", { name: "Ask the checkpoint" }).click();
   await page.locator(".expectation").first().waitFor();
   await page.getByRole("button", { name: "Ask the checkpoint" }).waitFor();
+});
+await shoot("tree", "run/tree/episodes?outcome=solved", "table.episodes tbody tr", async () => {
+  await page.locator("table.episodes a").first().click();
+  await page.locator("table.attempts").scrollIntoViewIfNeeded();
 });
 await shoot("play", `play?run=${run}&agent=${run}&seed=1`, "button", async () => {
   await page.getByRole("button", { name: "Start" }).click();

@@ -25,7 +25,7 @@ export interface Line {
   readonly pale?: boolean;
 }
 
-export interface ChartProps {
+interface ChartProps {
   readonly title: string;
   readonly note?: string;
   readonly x: readonly number[];

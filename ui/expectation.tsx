@@ -12,7 +12,7 @@ export interface Expected {
   readonly note?: string | undefined;
 }
 
-export const isAsExpected = (expected: Expected, real: string): boolean =>
+const isAsExpected = (expected: Expected, real: string): boolean =>
   expected.observation.trim() === real.trim();
 
 /** Whether what came is what was expected, as a badge. */

@@ -54,7 +54,7 @@ export function Results(): JSX.Element {
         </Empty>
       )}
       {shown.map((file) => (
-        <section class="evidence">
+        <section>
           <h2>
             <a href={link(["results"], { file: file.path })}>{visible(file.path)}</a>{" "}
             <span class="badge plain">{file.kind}</span>

@@ -205,7 +205,7 @@ export function RunHeader({
     </a>
   );
   return (
-    <header class="run-head">
+    <header>
       <h1>
         {visible(name)} <State of={row.state} />
       </h1>
