@@ -10,8 +10,10 @@
  * for the same, which a busy machine does not change much.
  *
  * open_updates_ms is the page of a run of 1,000 updates, from the server's first byte to its first
- * chart; open_trial_ms the same of a recorded run of 16 updates (docs/browser/runs/trial). Each is the
- * median of five openings, each by a server and a browser that have just started.
+ * chart, which fills the first screen, and open_updates_all_ms to the last of those that are drawn
+ * below it; open_trial_ms and open_trial_all_ms the same of a recorded run of 16 updates
+ * (docs/browser/runs/trial). Each is the median of five openings, each by a server and a browser that
+ * have just started.
  *
  * train_ratio compares trainings that are watched with trainings that are not, turn by turn.
  * server_share is the processor time of the server from a training's first update to its end, as a
@@ -19,7 +21,7 @@
  * share of one processor. The page was open before, as people leave it, with the list of runs, and
  * then the page of the training too.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,9 +31,7 @@ import { episodesPath, metricsPath } from "@pawl/core/runs/small-file.js";
 import type { EpisodePage, RunList } from "@pawl/ui/server/api.js";
 import { INDEX_FILE } from "@pawl/ui/server/episode-index.js";
 import { makeLargeRun, makeLongRun, makeRuns } from "./shared/generated-runs.js";
-
-const CLI = join("dist", "lib", "main.js");
-const KEY = "bench-key-of-the-page";
+import { browser, CLI, mid, openCharts, openPage, type Page } from "./shared/opened-page.js";
 
 /** Generates, measures, removes. */
 export async function main(args: readonly string[]): Promise<Record<string, number>> {
@@ -50,7 +50,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
       makeLargeRun(join(large, "run"), option("episodes", 50_000), option("gb", 2) * 1e9);
     return {
       ...(await openRuns(many)),
-      ...(await openCharts(join(root, "long"))),
+      ...(await openUpdates(join(root, "long"))),
       ...(await openLarge(large)),
       ...(await training(root, option("trainings", 3))),
     };
@@ -63,47 +63,11 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 
-interface Page {
-  readonly process: ChildProcess;
-  readonly address: string;
-  ask<T>(path: string): Promise<T>;
-  stop(): Promise<void>;
-}
-
-async function openPage(folder: string): Promise<Page> {
-  const child = spawn(process.execPath, [CLI, "ui", folder, "--port", "0"], {
-    env: { ...process.env, PAWL_UI_KEY: KEY },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const address = await new Promise<string>((resolve, reject) => {
-    child.stdout!.on("data", (data: Buffer) => resolve(/http:\S+/.exec(data.toString())![0]));
-    child.on("exit", (code) => reject(new Error(`pawl ui ended with ${code}`)));
-  });
-  return {
-    process: child,
-    address,
-    ask: async <T>(path: string) => {
-      const answer = await fetch(`${address}${path}`);
-      if (!answer.ok) throw new Error(await answer.text());
-      return (path.startsWith("api/") ? await answer.json() : await answer.text()) as T;
-    },
-    async stop() {
-      const ended = new Promise((resolve) => child.on("exit", resolve));
-      child.kill("SIGINT");
-      await ended;
-    },
-  };
-}
-
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work();
   return Math.round(performance.now() - started);
 }
-
-const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  existsSync,
-);
 
 /** Until Chromium shows what a selector names; the browser itself is started before. */
 async function seen(address: string, selector: string): Promise<number> {
@@ -141,40 +105,13 @@ async function openRuns(folder: string): Promise<Record<string, number>> {
   return { runs: listed, open_runs_ms, open_runs_cpu_ms, open_runs_seen_ms };
 }
 
-/** How often a run is opened; the median counts. */
-const OPENINGS = 5;
-
-/** Until a run's first chart is drawn, from the first byte of a server that has just started. */
-async function openChart(folder: string, run: string): Promise<number> {
-  const { chromium } = await import("playwright-core");
-  const times: number[] = [];
-  for (let n = 0; n < OPENINGS; n++) {
-    const server = await openPage(folder);
-    const started = await chromium.launch({ executablePath: browser!, args: ["--no-sandbox"] });
-    try {
-      const page = await started.newPage();
-      await page.goto(`${server.address}#/run/${run}`);
-      await page.waitForSelector("figure.chart canvas", { timeout: 120_000 });
-      times.push(
-        await page.evaluate<number>(
-          "Math.round(performance.now() - performance.getEntriesByType('navigation')[0].responseStart)",
-        ),
-      );
-    } finally {
-      await started.close();
-      await server.stop();
-    }
-  }
-  return mid(times);
-}
-
-async function openCharts(folder: string): Promise<Record<string, number>> {
+async function openUpdates(folder: string): Promise<Record<string, number>> {
   if (browser === undefined) return {};
   if (!existsSync(folder)) makeLongRun(join(folder, "run"), 1000);
-  return {
-    open_updates_ms: await openChart(folder, "run"),
-    open_trial_ms: await openChart(join("docs", "browser", "runs"), "trial"),
-  };
+  const [open_updates_ms, open_updates_all_ms] = await openCharts(folder, "run");
+  const trial = await openCharts(join("docs", "browser", "runs"), "trial");
+  const [open_trial_ms, open_trial_all_ms] = trial;
+  return { open_updates_ms, open_updates_all_ms, open_trial_ms, open_trial_all_ms };
 }
 
 const FILTERS = [
@@ -326,9 +263,6 @@ async function training(root: string, pairs: number) {
     watched_s: Math.round(used.seconds),
   };
 }
-
-const mid = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
