@@ -32,6 +32,9 @@ export function cutText(text: string, most = SHOWN): CutText {
   return { text: text.slice(0, end), length: text.length };
 }
 
+const cutIfAny = (text: string | undefined, most?: number): CutText | null =>
+  text === undefined ? null : cutText(text, most);
+
 /** Tokens of one step that are sent. */
 const MOST_TOKENS = 3_000;
 /** Episodes of one group that are shown side by side. */
@@ -124,8 +127,10 @@ export async function viewEpisode(
     row: rowOfEntry(entry),
     goal: cutText(episode.goal),
     firstObservation: cutText(episode.firstObservation),
-    error: episode.error === undefined ? null : cutText(episode.error),
-    ...agentTexts(episode),
+    error: cutIfAny(episode.error),
+    given: cutIfAny(agentText(episode, "given")),
+    result: cutIfAny(agentText(episode, "result")),
+    why: cutIfAny(episode.why),
     seed: episode.seed,
     update,
     steps: episode.steps.map((step, i) => ({
@@ -145,16 +150,8 @@ export async function viewEpisode(
   };
 }
 
-/** What an agent was given and returned, and why that was worth what it was. */
-function agentTexts(episode: Episode): Pick<EpisodeView, "given" | "result" | "why"> {
-  const shown = (field: "given" | "result" | "why"): CutText | null => {
-    const text = agentText(episode, field);
-    return text === undefined ? null : cutText(text);
-  };
-  return { given: shown("given"), result: shown("result"), why: shown("why") };
-}
-
-function agentText(episode: Episode, field: "given" | "result" | "why"): string | undefined {
+/** What an agent was given, or returned. */
+function agentText(episode: Episode, field: "given" | "result"): string | undefined {
   const value = episode[field];
   return value === undefined || typeof value === "string" ? value : JSON.stringify(value);
 }
@@ -365,13 +362,13 @@ function viewStep(
     calls: (step.calls ?? []).map(({ tool, arguments: values, result }) => ({
       tool,
       arguments: cutText(values, 1000),
-      result: result === undefined ? null : cutText(result, 1000),
+      result: cutIfAny(result, 1000),
     })),
     seconds: step.seconds ?? null,
     candidates: (step.candidates ?? []).map(({ action, predicted, refused, truth, ...rest }) => ({
       action: cutText(action, 1000),
       votes: rest.votes,
-      predicted: predicted === undefined ? null : cutText(predicted, 1000),
+      predicted: cutIfAny(predicted, 1000),
       refused: refused ?? null,
       truth:
         truth === undefined
