@@ -1,9 +1,9 @@
 /**
  * `node docs/screenshots.js FOLDER RUN…`: pictures of each page of `pawl ui` and of `pawl try` into
  * docs/images, from the runs of a folder; the first run named is opened, and all of them are compared.
- * FOLDER/tree is a run of `--advantage tree`. What `pawl try` has trained in FOLDER/try is shown; it is
+ * FOLDER/tree is a run of `--advantage tree`. What `pawl try` has trained in FOLDER-try is shown; it is
  * trained there first if it was not. Those in docs/images are of `node docs/screenshots.js FOLDER
- * quick-0 quick-1 off-0 off-1`, after
+ * quick-1 quick-0 off-0 off-1`, after
  *
  *   pawl train --quick --seed 0 --out FOLDER/quick-0                     # and with seed 1
  *   pawl train --quick --seed 0 --paw.loss off --out FOLDER/off-0        # and with seed 1
@@ -82,7 +82,7 @@ await page.waitForTimeout(500);
 await page.screenshot({ path: here("images/ui-candidates.png") });
 recorded.server.kill("SIGINT");
 
-const tried = await served("try", `${folder}/try`);
+const tried = await served("try", `${folder}-try`);
 await page.goto(tried.address);
 await page.locator(".said.world .badge").first().waitFor();
 const train = page.getByRole("button", { name: /^Train it/ });

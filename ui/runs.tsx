@@ -9,7 +9,7 @@ import { link, setQuery, usePlace } from "./route.js";
 import { Scroll } from "./scroll.js";
 import { ask, listen } from "./server.js";
 import { TagEditor, tagsOf, useTags } from "./tags.js";
-import { Copyable, visible } from "./text.js";
+import { Copyable, dotted, visible } from "./text.js";
 
 /** The list of runs. */
 export function Runs(): JSX.Element {
@@ -197,7 +197,7 @@ function Row(props: {
       </td>
       <th scope="row">
         <a href={link(["run", id])}>{visible(name)}</a>
-        <div class="quiet small">
+        <div class="quiet small kind">
           {run.kind} · seed {run.seed}
         </div>
       </th>
@@ -238,7 +238,7 @@ function Row(props: {
       <td class="small differs">
         {differs.slice(0, MOST_DIFFERENCES).map(([path, value]) => (
           <div>
-            <span class="quiet">{visible(path)}</span> {visible(shortPath(value))}
+            <span class="quiet">{dotted(path)}</span> {visible(shortPath(value))}
           </div>
         ))}
         {differs.length > MOST_DIFFERENCES && (

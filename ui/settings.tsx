@@ -4,7 +4,7 @@ import type { SettingRow } from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Scroll } from "./scroll.js";
-import { visible } from "./text.js";
+import { dotted, visible } from "./text.js";
 
 /** So many settings are listed at once where no recipe says which of them matter. */
 const MOST = 40;
@@ -47,7 +47,7 @@ export function Settings(props: {
               {shown.map(({ path, value, recipe: other }) => (
                 <tr class={other === undefined ? "" : "changed"}>
                   <th scope="row">
-                    <code>{visible(path)}</code>
+                    <code>{dotted(path)}</code>
                   </th>
                   <td>
                     <code>{visible(value)}</code>

@@ -31,6 +31,10 @@ export function visible(text: string): ComponentChildren {
   return parts;
 }
 
+/** The name of a setting, which may go on in the next line after a dot. */
+export const dotted = (path: string): ComponentChildren =>
+  path.split(".").map((part, i) => (i === 0 ? visible(part) : [".", <wbr />, visible(part)]));
+
 /** Marks as plain text, where elements cannot be: titles, options, cells of a chart. */
 export const visibleText = (text: string): string =>
   text.replace(ODD, (odd) => `⟨U+${odd.codePointAt(0)!.toString(16).toUpperCase()}⟩`);
