@@ -180,7 +180,7 @@ describe.skipIf(executablePath === undefined)(
       await key.first().waitFor();
       expect(await key.allTextContents()).toEqual([
         "paw.loss cmae seeds 1, 2",
-        "paw.loss off seeds 1",
+        "paw.loss off seed 1",
       ]);
       await page.getByLabel(/^Last value of/).selectOption("train.success");
       expect(await page.getByRole("region", { name: "Paired differences" }).textContent()).toMatch(
