@@ -16,9 +16,6 @@ export function Candidates(props: {
     ...(of.some(({ refused }) => refused !== null) && {
       "Refusal expected": ({ refused }) => (refused === null ? "–" : shortPercent(refused)),
     }),
-    ...(of.some(({ value }) => value !== null) && {
-      "Critic expects": ({ value }) => (value === null ? "–" : shortPercent(value)),
-    }),
     ...(of.some(({ predicted }) => predicted !== null) && {
       "Outcome expected": ({ predicted }) => (predicted === null ? "–" : <Text of={predicted} />),
     }),
