@@ -1,11 +1,24 @@
 /**
  * The graph of a prefill behind a cached prefix (SGLang's "extend"): only the new tokens of a prompt are
  * computed, and they attend to the cached keys and values of the tokens before them.
+ *
+ * Rows have different numbers of new tokens. Products, norms and activations are computed token by token,
+ * without padding; only attention lays the tokens out in slots, row by row. Of the last layer, keys and
+ * values are needed for all tokens, and the rest for the last token of each row.
  */
-import type { ModelConfig } from "@pawl/models/weights/model-config.js";
-import { addInput, createGraph, type Shape, type Tensor } from "./graph.js";
+import { type ModelConfig, windowOf, windowsOf } from "@pawl/models/weights/model-config.js";
+import { addInput, createGraph, type Dimension, type Shape, type Tensor } from "./graph.js";
 import { causalMask } from "./layers.js";
-import { cast, concat, elementwise, matMul, softmax, splitInto, withNumber } from "./operators.js";
+import {
+  cast,
+  concat,
+  elementwise,
+  gather,
+  matMul,
+  softmax,
+  splitInto,
+  withNumber,
+} from "./operators.js";
 import { reshape, selectRows, transpose } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import {
@@ -34,32 +47,57 @@ export function extendProgram(
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
-  const ids = addInput(graph, "ids", "int32", ["tokens"]);
-  const positions = addInput(graph, "positions", "int32", ["rows", "length"]);
-  const lastTokens = addInput(graph, "lastTokens", "int32", ["rows"]);
+  const declare = (name: string, ...shape: Shape) => addInput(graph, name, "int32", shape);
+  const ids = declare("ids", "tokens");
+  const positions = cast(declare("positions", "tokens", 1), "int64");
+  const slots: Slots = {
+    tokens: declare("slotTokens", "rows", "length"),
+    positions: declare("slotPositions", "rows", "length"),
+    ofTokens: declare("tokenSlots", "tokens"),
+  };
+  const ends = declare("lastTokens", "rows");
+  const endPositions = declare("lastPositions", "rows", 1);
   const inverse = addInput(graph, "inverseTemperature", "float32", ["rows", 1]);
   const pastMask = addInput(graph, "promptMask", "float32", ["rows", 1, 1, 1, "past"]);
-  const wide = cast(positions, "int64");
-  const masks = byWindow(config, (window) => ({
-    pastMask: window === undefined ? pastMask : pastInWindow(pastMask, positions, window),
-    newMask: reshape(causalMask(positions, positions, window), ["rows", 1, 1, "length", "length"]),
-  }));
+  const pastPositions = hasWindow(config) ? declare(PAST_POSITIONS, 1, "past") : undefined;
+  /** What some queries of each row, at these positions, see. */
+  const seenFrom = (queries: Tensor, window: number | undefined): Masks => {
+    const count = queries.shape[1]!;
+    const shaped = (mask: Tensor, width: string) => reshape(mask, ["rows", 1, 1, count, width]);
+    const past = (size: number) => shaped(causalMask(queries, pastPositions!, size), "past");
+    return {
+      past: window === undefined ? pastMask : elementwise("Add", past(window), pastMask),
+      new: shaped(causalMask(queries, slots.positions, window), "length"),
+    };
+  };
+  const slotMasks = byWindow(config, (window) => seenFrom(slots.positions, window));
   const results = new Map<string, Tensor>();
+  const last = config.layers - 1;
   let x = embed(context, ids);
   for (const index of layersOf(config)) {
     const normed = attentionInput(context, index, x);
-    const [q, keys, values] = (["query", "key", "value"] as const).map((which) =>
-      project(context, index, which, normed, wide),
-    ) as [Tensor, Tensor, Tensor];
-    const across = transpose(keys, [0, 1, 3, 2]);
-    results.set(cacheNames.newKeys(index), across);
-    results.set(cacheNames.newValues(index), values);
-    const attended = attendPast(config, index, { q, keys: across, values, ...masks(index) });
-    x = finishLayer(context, index, x, attended);
+    const [newKeys, newValues] = (["key", "value"] as const).map((which) =>
+      project(context, index, which, normed, positions),
+    ) as [Tensor, Tensor];
+    results.set(cacheNames.newKeys(index), newKeys);
+    results.set(cacheNames.newValues(index), newValues);
+    const keys = transpose(inSlots(newKeys, slots), [0, 2, 3, 1]);
+    const values = transpose(inSlots(newValues, slots), [0, 2, 1, 3]);
+    if (index < last) {
+      const plain = project(context, index, "query", normed, positions);
+      const q = transpose(inSlots(plain, slots), [0, 2, 1, 3]);
+      const attended = attendPast(config, index, { q, keys, values, masks: slotMasks(index) });
+      x = finishLayer(context, index, x, selectRows(attended, slots.ofTokens));
+      continue;
+    }
+    const wide = cast(endPositions, "int64");
+    const q = project(context, index, "query", selectRows(normed, ends), wide);
+    const masks = seenFrom(endPositions, windowOf(config, index));
+    const attended = attendPast(config, index, { q, keys, values, masks });
+    x = finishLayer(context, index, selectRows(x, ends), attended);
   }
-  const ends = finish(context, selectRows(x, cast(lastTokens, "int64")));
   const allowed = allowedTokens(graph, config, "rows", masked);
-  for (const [name, tensor] of distribution(context, ends, inverse, allowed))
+  for (const [name, tensor] of distribution(context, finish(context, x), inverse, allowed))
     results.set(name, tensor);
   return finishProgram(graph, results);
 }
@@ -67,44 +105,70 @@ export function extendProgram(
 /** Name of the cached tokens' positions among the inputs, if a layer has a window. */
 export const PAST_POSITIONS = "pastPositions";
 
-/** The mask of cached tokens [rows, 1, 1, length, past] for layers with a window. */
-function pastInWindow(pastMask: Tensor, positions: Tensor, window: number): Tensor {
-  const past = addInput(positions.graph, PAST_POSITIONS, "int32", [1, "past"]);
-  const inWindow = causalMask(positions, past, window);
-  return elementwise("Add", reshape(inWindow, ["rows", 1, 1, "length", "past"]), pastMask);
+export function hasWindow(config: ModelConfig): boolean {
+  return windowsOf(config).some((window) => window !== undefined);
 }
 
-/** Attention of new tokens to the cached ones before them and, causally, to one another. */
+/** The places of new tokens in their rows; those behind a row's last token are padding. */
+interface Slots {
+  /** [rows, length]: the token in each slot, any for padding. */
+  readonly tokens: Tensor;
+  /** [rows, length]: a padding slot comes after everything, so that causality hides it. */
+  readonly positions: Tensor;
+  /** [tokens]: the slot of each token. */
+  readonly ofTokens: Tensor;
+}
+
+/** Heads of tokens [tokens, heads, 1, size] in slots: [rows, length, heads, size]. */
+function inSlots(x: Tensor, slots: Slots): Tensor {
+  const [, heads, , size] = x.shape as readonly [Dimension, number, number, number];
+  return reshape(gather(x, slots.tokens), ["rows", "length", heads, size]);
+}
+
+/** What queries see of the cached tokens [rows, 1, 1, queries, past] and of the new ones. */
+interface Masks {
+  readonly past: Tensor;
+  readonly new: Tensor;
+}
+
+/**
+ * Attention of new tokens to the cached ones before them and, causally, to one another: [rows · queries,
+ * heads · headSize].
+ */
 function attendPast(
   config: ModelConfig,
   index: number,
   now: {
+    /** [rows, heads, queries, headSize] */
     readonly q: Tensor;
+    /** [rows, kvHeads, headSize, length] */
     readonly keys: Tensor;
+    /** [rows, kvHeads, length, headSize] */
     readonly values: Tensor;
-    readonly pastMask: Tensor;
-    readonly newMask: Tensor;
+    readonly masks: Masks;
   },
 ): Tensor {
   const { kvHeads, heads, headSize } = config;
   const times = heads / kvHeads;
   const { graph } = now.q;
+  const queries = now.q.shape[2]!;
   const past = (name: string, ...shape: readonly (string | number)[]) =>
     addInput(graph, name, "float32", ["rows", kvHeads, 1, ...shape]);
   const pastKeys = past(cacheNames.promptKeys(index), headSize, "past");
   const pastValues = past(cacheNames.promptValues(index), "past", headSize);
-  // Heads that share keys and values lie next to each other along their own axis.
-  const shaped = (width: string | number): Shape => ["rows", kvHeads, times, "length", width];
   const shared = (x: Tensor, ...shape: readonly (string | number)[]) =>
     reshape(x, ["rows", kvHeads, 1, ...shape]);
-  const q = withNumber("Mul", reshape(now.q, shaped(headSize)), attentionScale(config));
-  const toPast = elementwise("Add", matMul(q, pastKeys), now.pastMask);
-  const toNew = elementwise("Add", matMul(q, shared(now.keys, headSize, "length")), now.newMask);
+  // Heads that share keys and values lie next to each other along their own axis.
+  const scaled = withNumber("Mul", now.q, attentionScale(config));
+  const q = reshape(scaled, ["rows", kvHeads, times, queries, headSize]);
+  const toPast = elementwise("Add", matMul(q, pastKeys), now.masks.past);
+  const toNew = elementwise("Add", matMul(q, shared(now.keys, headSize, "length")), now.masks.new);
   const weights = softmax(concat([toPast, toNew], 4, "all"));
   const [onPast, onNew] = splitInto(weights, 4, ["past", "length"]) as readonly [Tensor, Tensor];
   const fromPast = matMul(onPast, pastValues);
   const fromNew = matMul(onNew, shared(now.values, "length", headSize));
   const sum = elementwise("Add", fromPast, fromNew);
-  const byToken = transpose(reshape(sum, ["rows", heads, "length", headSize]), [0, 2, 1, 3]);
-  return reshape(byToken, ["tokens", heads * headSize]);
+  if (queries === 1) return reshape(sum, ["rows", heads * headSize]);
+  const byToken = transpose(reshape(sum, ["rows", heads, queries, headSize]), [0, 2, 1, 3]);
+  return reshape(byToken, ["slots", heads * headSize]);
 }

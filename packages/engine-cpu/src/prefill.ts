@@ -1,8 +1,8 @@
 /** Prefill: whole prompts, or only the suffixes after a cached prefix. */
 import type { SampleRequest } from "@pawl/core/engine/engine.js";
-import { type ModelConfig, windowsOf } from "@pawl/models/weights/model-config.js";
+import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { maskBehind } from "./decode-cache.js";
-import { PAST_POSITIONS } from "./extend-graph.js";
+import { hasWindow, PAST_POSITIONS } from "./extend-graph.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
 import { ALLOWED, cacheNames, layersOf } from "./sampling-graphs.js";
 import { type Compiled, type Feed, type Feeds, floats, integers } from "./sessions.js";
@@ -116,23 +116,19 @@ export async function prefillSuffixes(
   const most = Math.max(1, Math.floor(TOKENS_PER_CHUNK / Math.max(...suffixes)));
   for (let from = 0; from < rows; from += most) {
     const to = Math.min(rows, from + most);
-    const length = Math.max(...suffixes.slice(from, to));
-    const results = await runExtend(model, requests.slice(from, to), kv, { from, length, first });
+    const results = await runExtend(model, requests.slice(from, to), kv, { from, first });
     for (const [name, array] of Object.entries(distributionOf(results)))
       next[name as keyof typeof next].set(array, (from * array.length) / (to - from));
     for (const index of layersOf(config)) {
       const keys = results.get(cacheNames.newKeys(index))!;
       const values = results.get(cacheNames.newValues(index))!;
+      let start = 0;
       for (let row = from; row < to; row++) {
-        const head = headSize * length;
-        const start = (row - from) * kvHeads * head;
-        appendTokens(config, { kv, row }, index, {
-          keys,
-          values,
-          count: suffixes[row]!,
-          keyAt: { start, head, token: 1, next: length },
-          valueAt: { start, head, token: headSize, next: 1 },
-        });
+        const count = suffixes[row]!;
+        const place = { start, head: headSize, token: kvHeads * headSize, next: 1 };
+        const added = { keys, values, count, keyAt: place, valueAt: place };
+        appendTokens(config, { kv, row }, index, added);
+        start += count * kvHeads * headSize;
       }
     }
   }
@@ -147,23 +143,37 @@ async function runExtend(
   { config, compile, masked }: CompiledModel,
   requests: readonly SampleRequest[],
   kv: KvCache,
-  { from, length, first }: { readonly from: number; readonly length: number; first: FirstTokens },
+  { from, first }: { readonly from: number; first: FirstTokens },
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const { kvHeads, headSize } = config;
   const rows = requests.length;
-  const tokens = kv.tokens.subarray(from, from + rows);
-  const ids = new Int32Array(rows * length);
-  const positions = new Int32Array(rows * length);
+  const cached = kv.tokens.subarray(from, from + rows);
+  const counts = requests.map(({ prompt }, r) => prompt.length - cached[r]!);
+  const length = Math.max(...counts);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const [ids, positions, tokenSlots] = Array.from({ length: 3 }, () => new Int32Array(total)) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  const slotTokens = new Int32Array(rows * length);
+  const slotPositions = new Int32Array(rows * length);
   const lastTokens = new Int32Array(rows);
+  let token = 0;
   requests.forEach(({ prompt }, r) => {
-    const cached = tokens[r]!;
     for (let i = 0; i < length; i++) {
-      ids[r * length + i] = prompt[cached + i] ?? 0;
-      // Padding comes last, so causality alone hides it.
-      positions[r * length + i] = cached + i;
+      const slot = r * length + i;
+      slotPositions[slot] = cached[r]! + i;
+      if (i >= counts[r]!) continue;
+      ids[token] = prompt[cached[r]! + i]!;
+      positions[token] = cached[r]! + i;
+      tokenSlots[token] = slot;
+      slotTokens[slot] = token;
+      token += 1;
     }
-    lastTokens[r] = r * length + prompt.length - cached - 1;
+    lastTokens[r] = token - 1;
   });
+  const lastPositions = Int32Array.from(requests, ({ prompt }) => prompt.length - 1);
   const size = kvHeads * headSize * kv.capacity;
   const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);
   const caches: Feeds = {};
@@ -175,11 +185,15 @@ async function runExtend(
   const program = await compile("extend");
   return program.run({
     ...caches,
-    ids: integers(ids, [rows * length]),
-    positions: integers(positions, [rows, length]),
+    ids: integers(ids, [total]),
+    positions: integers(positions, [total, 1]),
+    slotTokens: integers(slotTokens, [rows, length]),
+    slotPositions: integers(slotPositions, [rows, length]),
+    tokenSlots: integers(tokenSlots, [total]),
     lastTokens: integers(lastTokens, [rows]),
-    promptMask: floats(maskBehind(tokens, kv.capacity), [rows, 1, 1, 1, kv.capacity]),
-    ...(windowsOf(config).some((window) => window !== undefined) && {
+    lastPositions: integers(lastPositions, [rows, 1]),
+    promptMask: floats(maskBehind(cached, kv.capacity), [rows, 1, 1, 1, kv.capacity]),
+    ...(hasWindow(config) && {
       [PAST_POSITIONS]: integers(
         Int32Array.from({ length: kv.capacity }, (_, i) => i),
         [1, kv.capacity],
@@ -187,6 +201,6 @@ async function runExtend(
     }),
     inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
     ...(masked && { [ALLOWED]: first(from, from + rows) }),
-    ...rotaryTables(config, length + Math.max(...tokens)),
+    ...rotaryTables(config, 1 + Math.max(...lastPositions)),
   });
 }
