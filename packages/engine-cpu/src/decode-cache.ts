@@ -21,8 +21,10 @@ interface KeptGroup {
 export interface DecodeCache {
   /** The caches and their masks as graph inputs. */
   feeds(): Feeds;
-  /** Takes the new token's keys and values from a decode step's results. */
-  append(results: ReadonlyMap<string, Float32Array>): void;
+  /** Where a decode step writes the new token's keys and values, as results by name. */
+  next(): Feeds;
+  /** The new token's keys and values have been written. */
+  append(): void;
   /**
    * A cache of only the given groups (in order) and rows, of which one may become several; this one must
    * not be used any more.
@@ -100,7 +102,7 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
   let { ownKeys, ownValues, used } = content;
   return {
     feeds: () => {
-      // Tensors cannot be empty: before the first token, a masked placeholder is used.
+      // Tensors cannot be empty: before the first token, its own place is shown, and masked.
       const shown = Math.max(1, used);
       const ownMask = new Float32Array(shown).fill(MASKED, used);
       const feeds: Feeds = {};
@@ -137,15 +139,21 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
       }
       return feeds;
     },
-    append: (results) => {
+    next: () => {
       if ((used + 1) * token > ownKeys[0]!.length) {
         ownKeys = ownKeys.map(twiceAsLarge);
         ownValues = ownValues.map(twiceAsLarge);
       }
+      const place = (array: Float32Array) =>
+        floats(array.subarray(used * token, (used + 1) * token), [rows, kvHeads, 1, headSize]);
+      const feeds: Feeds = {};
       for (const i of layersOf(config)) {
-        ownKeys[i]!.set(results.get(cacheNames.newKeys(i))!, used * token);
-        ownValues[i]!.set(results.get(cacheNames.newValues(i))!, used * token);
+        feeds[cacheNames.newKeys(i)] = place(ownKeys[i]!);
+        feeds[cacheNames.newValues(i)] = place(ownValues[i]!);
       }
+      return feeds;
+    },
+    append: () => {
       used += 1;
     },
     compact: (kept) => {

@@ -228,13 +228,16 @@ async function sampleBatch(
     if (left === undefined) return kept;
     ({ grid, cache } = left);
     const leads = grid.flatMap(({ paths }) => paths.map((path) => path.find(isRunning)));
-    const results = await decode.run({
-      ...gridFeeds(leads, grid.length),
-      ...(model.masked && { [ALLOWED]: allowedFeed(leads, config.vocabularySize) }),
-      ...cache.feeds(),
-      ...rotaryTables(config, 1 + Math.max(...leads.map(placeOf))),
-    });
-    cache.append(results);
+    const results = await decode.run(
+      {
+        ...gridFeeds(leads, grid.length),
+        ...(model.masked && { [ALLOWED]: allowedFeed(leads, config.vocabularySize) }),
+        ...cache.feeds(),
+        ...rotaryTables(config, 1 + Math.max(...leads.map(placeOf))),
+      },
+      cache.next(),
+    );
+    cache.append();
     takeAll(distributionOf(results));
   }
 }
