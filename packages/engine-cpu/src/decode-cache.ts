@@ -2,9 +2,8 @@
  * The KV cache of a batch being decoded: one for each prompt, shared by its rows, and one for each
  * row's own tokens.
  *
- * A prompt's keys are stored with positions last, [headSize, positions], so that a row of scores is
- * a plain product. The rows' own keys and values are stored with positions first, so that appending
- * a token is one copy and no padding is computed.
+ * The rows' own keys and values are stored with positions first, so that a decode step writes them where
+ * they stay and no padding is computed.
  */
 import { type ModelConfig, windowsOf } from "@pawl/models/weights/model-config.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
@@ -118,22 +117,13 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
         feeds[names.prompt] = floats(prompt, [groups, 1, 1, promptLength]);
         feeds[names.own] = floats(mine, [1, 1, 1, shown]);
       }
+      const shared = (data: Float32Array) =>
+        floats(data, [groups, kvHeads, promptLength, headSize]);
       const own = (data: Float32Array) =>
         floats(data.subarray(0, shown * token), [shown, rows, kvHeads, headSize]);
       for (const i of layersOf(config)) {
-        const shared = [content.promptKeys[i]!, content.promptValues[i]!] as const;
-        feeds[cacheNames.promptKeys(i)] = floats(shared[0], [
-          groups,
-          kvHeads,
-          headSize,
-          promptLength,
-        ]);
-        feeds[cacheNames.promptValues(i)] = floats(shared[1], [
-          groups,
-          kvHeads,
-          promptLength,
-          headSize,
-        ]);
+        feeds[cacheNames.promptKeys(i)] = shared(content.promptKeys[i]!);
+        feeds[cacheNames.promptValues(i)] = shared(content.promptValues[i]!);
         feeds[cacheNames.ownKeys(i)] = own(ownKeys[i]!);
         feeds[cacheNames.ownValues(i)] = own(ownValues[i]!);
       }
@@ -191,15 +181,10 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
     },
     writeBack: (g, r, kv, row) => {
       const start = (g * content.count + r) * kvHeads * headSize;
-      const place = { start, head: headSize, token, next: 1 };
-      for (const i of layersOf(config))
-        appendTokens(config, { kv, row }, i, {
-          keys: ownKeys[i]!,
-          values: ownValues[i]!,
-          count: used,
-          keyAt: place,
-          valueAt: place,
-        });
+      for (const i of layersOf(config)) {
+        const own = { keys: ownKeys[i]!, values: ownValues[i]! };
+        appendTokens(config, { kv, row }, i, { ...own, count: used, start, token });
+      }
       kv.tokens[row]! += used;
     },
   };

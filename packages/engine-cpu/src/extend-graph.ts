@@ -13,6 +13,7 @@ import {
   cast,
   concat,
   elementwise,
+  fusedMatMul,
   gather,
   matMul,
   softmax,
@@ -81,11 +82,10 @@ export function extendProgram(
     ) as [Tensor, Tensor];
     results.set(cacheNames.newKeys(index), newKeys);
     results.set(cacheNames.newValues(index), newValues);
-    const keys = transpose(inSlots(newKeys, slots), [0, 2, 3, 1]);
-    const values = transpose(inSlots(newValues, slots), [0, 2, 1, 3]);
+    const [keys, values] = [inSlots(newKeys, slots), inSlots(newValues, slots)];
     if (index < last) {
       const plain = project(context, index, "query", normed, positions);
-      const q = transpose(inSlots(plain, slots), [0, 2, 1, 3]);
+      const q = inSlots(plain, slots);
       const attended = attendPast(config, index, { q, keys, values, masks: slotMasks(index) });
       x = finishLayer(context, index, x, selectRows(attended, slots.ofTokens));
       continue;
@@ -119,10 +119,11 @@ interface Slots {
   readonly ofTokens: Tensor;
 }
 
-/** Heads of tokens [tokens, heads, 1, size] in slots: [rows, length, heads, size]. */
+/** Heads of tokens [tokens, heads, 1, size] in slots: [rows, heads, length, size]. */
 function inSlots(x: Tensor, slots: Slots): Tensor {
   const [, heads, , size] = x.shape as readonly [Dimension, number, number, number];
-  return reshape(gather(x, slots.tokens), ["rows", "length", heads, size]);
+  const byRow = reshape(gather(x, slots.tokens), ["rows", "length", heads, size]);
+  return transpose(byRow, [0, 2, 1, 3]);
 }
 
 /** What queries see of the cached tokens [rows, 1, 1, queries, past] and of the new ones. */
@@ -141,9 +142,8 @@ function attendPast(
   now: {
     /** [rows, heads, queries, headSize] */
     readonly q: Tensor;
-    /** [rows, kvHeads, headSize, length] */
-    readonly keys: Tensor;
     /** [rows, kvHeads, length, headSize] */
+    readonly keys: Tensor;
     readonly values: Tensor;
     readonly masks: Masks;
   },
@@ -152,21 +152,21 @@ function attendPast(
   const times = heads / kvHeads;
   const { graph } = now.q;
   const queries = now.q.shape[2]!;
-  const past = (name: string, ...shape: readonly (string | number)[]) =>
-    addInput(graph, name, "float32", ["rows", kvHeads, 1, ...shape]);
-  const pastKeys = past(cacheNames.promptKeys(index), headSize, "past");
-  const pastValues = past(cacheNames.promptValues(index), "past", headSize);
-  const shared = (x: Tensor, ...shape: readonly (string | number)[]) =>
-    reshape(x, ["rows", kvHeads, 1, ...shape]);
+  const past = (name: string) =>
+    addInput(graph, name, "float32", ["rows", kvHeads, 1, "past", headSize]);
+  const pastKeys = past(cacheNames.promptKeys(index));
+  const pastValues = past(cacheNames.promptValues(index));
+  const shared = (x: Tensor) => reshape(x, ["rows", kvHeads, 1, "length", headSize]);
   // Heads that share keys and values lie next to each other along their own axis.
   const scaled = withNumber("Mul", now.q, attentionScale(config));
   const q = reshape(scaled, ["rows", kvHeads, times, queries, headSize]);
-  const toPast = elementwise("Add", matMul(q, pastKeys), now.masks.past);
-  const toNew = elementwise("Add", matMul(q, shared(now.keys, headSize, "length")), now.masks.new);
+  const scores = (keys: Tensor) => fusedMatMul(q, keys, { transB: true });
+  const toPast = elementwise("Add", scores(pastKeys), now.masks.past);
+  const toNew = elementwise("Add", scores(shared(now.keys)), now.masks.new);
   const weights = softmax(concat([toPast, toNew], 4, "all"));
   const [onPast, onNew] = splitInto(weights, 4, ["past", "length"]) as readonly [Tensor, Tensor];
   const fromPast = matMul(onPast, pastValues);
-  const fromNew = matMul(onNew, shared(now.values, "length", headSize));
+  const fromNew = matMul(onNew, shared(now.values));
   const sum = elementwise("Add", fromPast, fromNew);
   if (queries === 1) return reshape(sum, ["rows", heads * headSize]);
   const byToken = transpose(reshape(sum, ["rows", heads, queries, headSize]), [0, 2, 1, 3]);

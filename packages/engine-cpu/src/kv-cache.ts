@@ -5,7 +5,10 @@
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { layersOf } from "./sampling-graphs.js";
 
-/** Keys [rows, kvHeads, headSize, capacity] and values [rows, kvHeads, capacity, headSize], by layer. */
+/**
+ * Keys and values [rows, kvHeads, capacity, headSize], by layer: what a head has of consecutive tokens lies
+ * together, so that adding tokens touches few lines of memory.
+ */
 export interface KvCache {
   readonly keys: readonly Float32Array[];
   readonly values: readonly Float32Array[];
@@ -29,24 +32,24 @@ const GROWTH = 128;
 export function copyRows(config: ModelConfig, rows: readonly KvRow[], capacity: number): KvCache {
   const { kvHeads, headSize } = config;
   const width = rows.length * kvHeads * headSize;
-  const copied = (which: "keys" | "values", blocks: number, blockWidth: number) =>
+  const copied = (which: "keys" | "values") =>
     layersOf(config).map((index) => {
       const into = new Float32Array(width * (capacity + GROWTH)).subarray(0, width * capacity);
       rows.forEach(({ kv, row, tokens }, r) => {
         const from = kv[which][index]!;
-        for (let b = 0; b < blocks; b++) {
-          const begin = (row * blocks + b) * kv.capacity * blockWidth;
+        for (let h = 0; h < kvHeads; h++) {
+          const begin = (row * kvHeads + h) * kv.capacity * headSize;
           into.set(
-            from.subarray(begin, begin + tokens * blockWidth),
-            (r * blocks + b) * capacity * blockWidth,
+            from.subarray(begin, begin + tokens * headSize),
+            (r * kvHeads + h) * capacity * headSize,
           );
         }
       });
       return into;
     });
   return {
-    keys: copied("keys", kvHeads * headSize, 1),
-    values: copied("values", kvHeads, headSize),
+    keys: copied("keys"),
+    values: copied("values"),
     capacity,
     tokens: Int32Array.from(rows, ({ tokens }) => tokens),
   };
@@ -73,24 +76,24 @@ export function compactRows(
   // A few rows must not keep the memory of many.
   if (needed > buffer.byteLength || needed < byteLength / 2)
     return { kv: copyRows(config, order, capacity), order };
-  const moved = (blocks: number, blockWidth: number) => (array: Float32Array) => {
+  const moved = (array: Float32Array) => {
     order.forEach(({ row }, place) => {
       if (row !== place) array.copyWithin(place * size, row * size, (row + 1) * size);
     });
     const all = new Float32Array(array.buffer, array.byteOffset, width * grown);
     if (grown === kv.capacity) return all;
     // From the end, so that nothing is overwritten before it is moved.
-    for (let b = rows.length * blocks - 1; b > 0; b--) {
-      const from = b * kv.capacity * blockWidth;
-      const count = order[Math.floor(b / blocks)]!.tokens * blockWidth;
-      all.copyWithin(b * grown * blockWidth, from, from + count);
+    for (let b = rows.length * kvHeads - 1; b > 0; b--) {
+      const from = b * kv.capacity * headSize;
+      const count = order[Math.floor(b / kvHeads)]!.tokens * headSize;
+      all.copyWithin(b * grown * headSize, from, from + count);
     }
     return all;
   };
   return {
     kv: {
-      keys: kv.keys.map(moved(kvHeads * headSize, 1)),
-      values: kv.values.map(moved(kvHeads, headSize)),
+      keys: kv.keys.map(moved),
+      values: kv.values.map(moved),
       capacity: grown,
       tokens: Int32Array.from(order, ({ tokens }) => tokens),
     },
@@ -108,63 +111,33 @@ function fillGaps(rows: readonly KvRow[]): readonly KvRow[] {
   return order.map((row) => row ?? behind.next().value!);
 }
 
-/** Where the numbers of one row's new tokens lie: head h of token t at `start + h·head + t·token`. */
-interface Strides {
-  readonly start: number;
-  readonly head: number;
-  readonly token: number;
-  /** Distance between consecutive numbers of a head. */
-  readonly next: number;
-}
-
-/** New keys and values of one layer, and where those of a row lie in them. */
+/** New keys and values of one layer: head h of token t of a row at `start + t · token + h · headSize`. */
 export interface NewTokens {
   readonly keys: Float32Array;
   readonly values: Float32Array;
   readonly count: number;
-  readonly keyAt: Strides;
-  readonly valueAt: Strides;
+  readonly start: number;
+  readonly token: number;
 }
 
 /** Writes new tokens of a row after those it has, for one layer; `tokens` is not updated. */
 export function appendTokens(
-  config: ModelConfig,
+  { kvHeads, headSize }: ModelConfig,
   { kv, row }: Omit<KvRow, "tokens">,
   index: number,
-  { keys, values, count, keyAt, valueAt }: NewTokens,
+  { keys, values, count, start, token }: NewTokens,
 ): void {
-  const { kvHeads, headSize } = config;
-  const start = kv.tokens[row]!;
-  const block = headSize * kv.capacity;
+  const [toKeys, toValues] = [kv.keys[index]!, kv.values[index]!];
   for (let h = 0; h < kvHeads; h++) {
-    const begin = (row * kvHeads + h) * block;
-    const keyTo = { start: begin + start, next: kv.capacity, token: 1 };
-    const keyFrom = { ...keyAt, start: keyAt.start + h * keyAt.head };
-    move(keys, keyFrom, kv.keys[index]!, keyTo, headSize, count);
-    const valueTo = { start: begin + start * headSize, next: 1, token: headSize };
-    const valueFrom = { ...valueAt, start: valueAt.start + h * valueAt.head };
-    move(values, valueFrom, kv.values[index]!, valueTo, headSize, count);
-  }
-}
-
-type Place = Omit<Strides, "head">;
-
-/** Copies the numbers of one head for the given number of tokens. */
-function move(
-  from: Float32Array,
-  source: Place,
-  to: Float32Array,
-  target: Place,
-  size: number,
-  count: number,
-): void {
-  for (let i = 0; i < size; i++) {
-    let a = source.start + i * source.next;
-    let b = target.start + i * target.next;
+    let to = ((row * kvHeads + h) * kv.capacity + kv.tokens[row]!) * headSize;
+    // Number by number: to make views of so few takes longer than to copy them.
     for (let t = 0; t < count; t++) {
-      to[b] = from[a]!;
-      a += source.token;
-      b += target.token;
+      const begin = start + t * token + h * headSize;
+      for (let from = begin; from < begin + headSize; from++) {
+        toKeys[to] = keys[from]!;
+        toValues[to] = values[from]!;
+        to += 1;
+      }
     }
   }
 }

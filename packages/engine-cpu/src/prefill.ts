@@ -106,6 +106,7 @@ export async function prefillSuffixes(
   const { config } = model;
   const { kvHeads, headSize, vocabularySize } = config;
   const rows = requests.length;
+  const token = kvHeads * headSize;
   const suffixes = requests.map(({ prompt }, r) => prompt.length - kv.tokens[r]!);
   const next = {
     probabilities: new Float32Array(rows * vocabularySize),
@@ -125,10 +126,8 @@ export async function prefillSuffixes(
       let start = 0;
       for (let row = from; row < to; row++) {
         const count = suffixes[row]!;
-        const place = { start, head: headSize, token: kvHeads * headSize, next: 1 };
-        const added = { keys, values, count, keyAt: place, valueAt: place };
-        appendTokens(config, { kv, row }, index, added);
-        start += count * kvHeads * headSize;
+        appendTokens(config, { kv, row }, index, { keys, values, count, start, token });
+        start += count * token;
       }
     }
   }
@@ -175,12 +174,18 @@ async function runExtend(
   });
   const lastPositions = Int32Array.from(requests, ({ prompt }) => prompt.length - 1);
   const size = kvHeads * headSize * kv.capacity;
-  const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);
+  const part = (array: Float32Array) =>
+    floats(array.subarray(from * size, (from + rows) * size), [
+      rows,
+      kvHeads,
+      1,
+      kv.capacity,
+      headSize,
+    ]);
   const caches: Feeds = {};
   for (const index of layersOf(config)) {
-    const name = [cacheNames.promptKeys(index), cacheNames.promptValues(index)] as const;
-    caches[name[0]] = floats(part(kv.keys[index]!), [rows, kvHeads, 1, headSize, kv.capacity]);
-    caches[name[1]] = floats(part(kv.values[index]!), [rows, kvHeads, 1, kv.capacity, headSize]);
+    caches[cacheNames.promptKeys(index)] = part(kv.keys[index]!);
+    caches[cacheNames.promptValues(index)] = part(kv.values[index]!);
   }
   const program = await compile("extend");
   return program.run({

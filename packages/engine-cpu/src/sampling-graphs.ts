@@ -90,7 +90,7 @@ export function prefillProgram(
       x = layer(context, index, x, {
         positions: wide,
         masks: masks(index),
-        onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
+        onKeysValues: (keys, values) => caches.push(keys, values),
       });
     const ends = { tokens: cast(lastTokens, "int64"), positions: lastPositions };
     const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
@@ -127,7 +127,7 @@ function lastAttention(
   const { config } = context;
   const index = config.layers - 1;
   const normed = attentionInput(context, index, x);
-  const keys = transpose(project(context, index, "key", normed, wide), [0, 1, 3, 2]);
+  const keys = project(context, index, "key", normed, wide);
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
   const at = selectRows(normed, ends.tokens);
@@ -137,7 +137,7 @@ function lastAttention(
   );
   const q = withNumber("Mul", plain, attentionScale(config));
   const mask = causalMask(ends.positions, positions, windowOf(config, index));
-  const weights = softmax(elementwise("Add", matMul(q, keys), mask));
+  const weights = softmax(elementwise("Add", fusedMatMul(q, keys, { transB: true }), mask));
   const attended = reshape(matMul(weights, values), [q.shape[0]!, config.heads * config.headSize]);
   return [selectRows(x, ends.tokens), attended];
 }
@@ -206,14 +206,9 @@ function attendCaches(
   const q = withNumber("Mul", now.q, attentionScale(config));
   const declare = (name: string, ...shape: (string | number)[]) =>
     addInput(graph, name, "float32", shape);
-  const promptKeys = declare(cacheNames.promptKeys(index), "groups", kvHeads, headSize, "prompt");
-  const promptValues = declare(
-    cacheNames.promptValues(index),
-    "groups",
-    kvHeads,
-    "prompt",
-    headSize,
-  );
+  const ofPrompt = (name: string) => declare(name, "groups", kvHeads, "prompt", headSize);
+  const promptKeys = ofPrompt(cacheNames.promptKeys(index));
+  const promptValues = ofPrompt(cacheNames.promptValues(index));
   const ownKeys = declare(cacheNames.ownKeys(index), "own", "batch", kvHeads, headSize);
   const ownValues = declare(cacheNames.ownValues(index), "own", "batch", kvHeads, headSize);
   // Rows of a group are the rows of one matrix, so a shared prompt is read once for all of them.
@@ -231,7 +226,8 @@ function attendCaches(
       times,
       width,
     ]);
-  const toPrompt = elementwise("Add", matMul(byGroup(q, headSize), promptKeys), now.promptMask);
+  const promptScores = fusedMatMul(byGroup(q, headSize), promptKeys, { transB: true });
+  const toPrompt = elementwise("Add", promptScores, now.promptMask);
   const ownScores = fusedMatMul(q, ownKeys, { transB: true, positionsFirst: true });
   const toOwn = elementwise("Add", ownScores, now.ownMask);
   const toSelf = reduce("ReduceSum", elementwise("Mul", q, now.keys), [3]);
