@@ -213,7 +213,8 @@ function twiceAsLarge(array: Float32Array): Float32Array {
   return larger;
 }
 
-function pickBlocks(
+/** Blocks of so many numbers, one after another. */
+export function pickBlocks(
   array: Float32Array,
   indices: readonly number[],
   size: number,

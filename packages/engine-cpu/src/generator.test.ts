@@ -117,3 +117,55 @@ it("computes once what several samples of a prompt begin with", async () => {
   expect(some).toBeLessThan(decoded - some);
   await sessions.dispose();
 });
+
+it("reads a prompt once that several tasks begin with", async () => {
+  const sessions = createSessions(1);
+  const read: number[] = [];
+  const get: typeof sessions.get = async (key, ...more) => {
+    const compiled = await sessions.get(key, ...more);
+    const run: typeof compiled.run = (feeds, into) => {
+      if (key.endsWith("prefill")) read.push(feeds.lastTokens!.data.length);
+      return compiled.run(feeds, into);
+    };
+    return { ...compiled, run };
+  };
+  const { sample } = createGenerator(config, { ...sessions, get }, { maxCachedBytes: 2 ** 24 });
+  const weights = weightsOf(1, 1);
+  const [a, b] = [draw(20), draw(17)];
+  const begun = [
+    { prompt: a, temperature: 0.9 },
+    { prompt: b, temperature: 0.9 },
+    { prompt: a, temperature: 0.9 },
+    { prompt: a, temperature: 0.5 },
+    { prompt: b, temperature: 0.9 },
+  ];
+  let tasks: readonly SampleTask[] = begun.map((given, seed) => ({
+    request: { ...given, seed, maxTokens: 4 },
+    ...{ first: 0, count: 1, cacheAs: seed },
+  }));
+  for (let turn = 0; turn < 2; turn++) {
+    const together = await sample(tasks, weights);
+    for (const [i, { request }] of tasks.entries()) {
+      const alone = await sample([{ request, first: 0, count: 1 }], weights);
+      const { tokens, logprobs } = alone[0]![0]!;
+      expect(together[i]![0]!.tokens).toEqual(tokens);
+      logprobs.forEach((value, at) => {
+        expect(together[i]![0]!.logprobs[at]).toBeCloseTo(value, 5);
+      });
+    }
+    // Each goes on by itself.
+    tasks = tasks.map(({ request, cacheAs, ...task }, i) => {
+      const prompt = [...Array.from(request.prompt), ...together[i]![0]!.tokens];
+      const prefix = { handle: cacheAs!, tokens: prompt.length - 1 };
+      return {
+        ...task,
+        request: { ...request, prompt: [...prompt, ...draw(1 + i)] },
+        cacheAs,
+        prefix,
+      };
+    });
+  }
+  // One prompt at two temperatures is read for each.
+  expect(read.slice(0, 6)).toEqual([3, 1, 1, 1, 1, 1]);
+  await sessions.dispose();
+});

@@ -20,7 +20,7 @@
  */
 
 import { keptMasks, type TokenMasks } from "@pawl/core/constraint/token-masks.js";
-import type { Drawn, Sample } from "@pawl/core/engine/engine.js";
+import type { Drawn, Sample, SampleRequest } from "@pawl/core/engine/engine.js";
 import type { Constraint } from "@pawl/core/text/constraint.js";
 import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "@pawl/models/model-memory.js";
 import type { ModelConfig } from "@pawl/models/weights/model-config.js";
@@ -49,6 +49,7 @@ import {
   createDecodeCache,
   createScratch,
   type DecodeCache,
+  pickBlocks,
   type Scratch,
 } from "./decode-cache.js";
 import { extendProgram } from "./extend-graph.js";
@@ -257,25 +258,65 @@ async function prefillBatch(
 }> {
   const { config } = model;
   const requests = groups.map(({ task }) => task.request);
-  const first: FirstTokens = (from, to) =>
-    allowedFeed(
-      Array.from({ length: to - from }, (_, i) => groups[from + i]?.rows[0]),
-      config.vocabularySize,
-    );
+  const firstOf =
+    (rows: readonly (BatchRow | undefined)[]): FirstTokens =>
+    (from, to) =>
+      allowedFeed(
+        Array.from({ length: to - from }, (_, i) => rows[from + i]),
+        config.vocabularySize,
+      );
+  const leads = groups.map(({ rows }) => rows[0]!);
   const capacity = Math.max(...groups.map(tokensNeeded)) + SPARE_TOKENS;
   const prefixes = groups.flatMap((group) => group.prefix ?? []);
-  if (groups[0]!.rows[0]!.given.length > 0) {
+  if (leads[0]!.given.length > 0) {
     const shared = copyRows(config, prefixes, Math.max(...prefixes.map(({ tokens }) => tokens)));
     return { next: undefined, kv: shared, home: shared };
   }
   if (prefixes.length > 0) {
     const home = kv ?? copyRows(config, prefixes, capacity);
-    return { ...(await prefillSuffixes(model, requests, home, first)), home };
+    return { ...(await prefillSuffixes(model, requests, home, firstOf(leads))), home };
   }
-  const read = await prefillPrompts(model, requests, first);
-  if (groups.every(({ task }) => task.cacheAs === undefined)) return { ...read, home: read.kv };
-  const rows = Array.from(read.kv.tokens, (tokens, row) => ({ kv: read.kv, row, tokens }));
-  return { ...read, home: copyRows(config, rows, capacity) };
+  // Episodes of a group begin with the same prompt, which is read once.
+  const { distinct, places } = distinctRequests(requests);
+  const first = firstOf(distinct.map((at) => leads[at]!));
+  const read = await prefillPrompts(
+    model,
+    distinct.map((at) => requests[at]!),
+    first,
+  );
+  const isKept = groups.some(({ task }) => task.cacheAs !== undefined);
+  if (distinct.length === groups.length && !isKept) return { ...read, home: read.kv };
+  const rows = places.map((row) => ({ kv: read.kv, row, tokens: read.kv.tokens[row]! }));
+  const home = copyRows(config, rows, isKept ? capacity : read.kv.capacity);
+  const each =
+    distinct.length === groups.length
+      ? read
+      : { next: pickRows(read.next, places, config.vocabularySize), kv: home };
+  return { ...each, home };
+}
+
+/** The first requests of each prompt and temperature, and which of these each request is like. */
+function distinctRequests(requests: readonly SampleRequest[]) {
+  const placeOf = new Map<string, number>();
+  const distinct: number[] = [];
+  const places = requests.map(({ prompt, temperature, constraint }, at) => {
+    const key = constraint === undefined ? `${temperature} ${prompt}` : `held ${at}`;
+    const place = placeOf.get(key) ?? distinct.push(at) - 1;
+    placeOf.set(key, place);
+    return place;
+  });
+  return { distinct, places };
+}
+
+/** Distributions of some rows, of which one may become several. */
+function pickRows(next: Distribution, rows: readonly number[], vocabularySize: number) {
+  const picked = (array: Float32Array, size: number) =>
+    pickBlocks(array, rows, size, new Float32Array(rows.length * size));
+  return {
+    probabilities: picked(next.probabilities, vocabularySize),
+    logSum: picked(next.logSum, 1),
+    plainLogSum: picked(next.plainLogSum, 1),
+  };
 }
 
 /**
