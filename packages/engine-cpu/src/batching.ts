@@ -50,11 +50,15 @@ export function tokensNeeded({ task: { request } }: RowGroup): number {
   return request.prompt.length + request.maxTokens;
 }
 
+/** A cache of less than this part of the groups has few of them. */
+const FEW = 4;
+
 /**
  * Groups that make up most rows of a KV cache continue in its memory, and its other rows are
  * evicted: rows were batched because they were requested together, so a row that is not requested
- * with the others has probably ended. Rows that continue apart are moved instead. The remaining
- * groups are returned.
+ * with the others has probably ended. Rows that continue apart are moved instead; and a cache that
+ * has few of those that are asked together is left, so that they come into one. The remaining groups
+ * are returned.
  */
 export function reuseCaches(
   config: ModelConfig,
@@ -69,6 +73,7 @@ export function reuseCaches(
     const needed = Math.max(...inside.map(tokensNeeded));
     const capacity = needed <= kv.capacity ? kv.capacity : needed + SPARE_TOKENS;
     const others = inside.some(isApart) ? prefixes.rowsOf(kv) : undefined;
+    if (others !== undefined && inside.length * FEW < groups.length) return [];
     const rows = others === undefined ? kv.tokens.length : inside.length + others.size;
     if (inside.length * 2 < rows) return [];
     if (inside.length * capacity > MAX_PROMPT_TOKENS) return [];
